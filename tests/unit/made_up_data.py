@@ -107,6 +107,10 @@ def speed_up_tf32(summary: pd.DataFrame) -> pd.DataFrame:
     return summary
 
 
+def failed(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
+
+
 def by_residues(summary: pd.DataFrame) -> pd.DataFrame:
     """The dispatch takes residues, and they are the fastest at 4500, under their own name too."""
     own = summary.kernel.isin(["residues", "gram_residues"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, made_up, speed_up_tf32, with_tf32
+from made_up_data import TF32, failed, made_up, speed_up_tf32, with_tf32
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ from matmul_sweep.experiment.report.numbers import significant
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 ELSEWHERE = ("gemm_f16", "gram_bf16")  # operations that these data sets lack
-GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "gram_share",
+GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "gram_share",
             "gram_ladder"}  # fmt: skip
 
 pytestmark = pytest.mark.slow
@@ -43,10 +43,6 @@ def lines_in(*axes: Axes) -> dict[str, Line2D]:
 def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
     """Those of one panel of a figure, or of all."""
     return lines_in(*(figure.axes if panel is None else [figure.axes[panel]]))
-
-
-def titles_of(figure: Figure) -> list[str]:
-    return [ax.get_title(loc="left").split(" in ")[0] for ax in figure.axes]
 
 
 def words_of(figure: Figure) -> str:
@@ -153,8 +149,6 @@ POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
     ("gram_share", 0, "gram_naive", lambda r: ratios(r, "cublas_dgemm")),
     ("gram_share", 1, "gram_naive", lambda r: ratios(r, "cublas_dsyrk")),
     ("accuracy", 0, "cublas_sgemm", lambda r: [[best(r, "cublas_sgemm")[-1][1], 1e-7]]),
-    ("clocks", 0, "naive", lambda r: [[n, 1980] for n, _ in best(r, "naive")]),
-    ("clocks", 3, "gram_naive", lambda r: [[n, 300] for n, _ in best(r, "gram_naive")]),
 ]
 
 
@@ -184,7 +178,7 @@ def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
     }  # fmt: skip
     assert len(crosses(drawn["time_loglog"])) == 14  # of 001, 002 and 003
     gram = drawn["gram_time"]
-    assert [title.split()[0] for title in titles_of(gram)[:3]] == ["square", "wide", "tall"]
+    assert [ax.get_title("left").split()[0] for ax in gram.axes[:3]] == ["square", "wide", "tall"]
     for panel in range(3):
         assert lines_of(gram, panel).keys() == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
     assert lines_of(gram, 2)["cublas_dgemm"].get_xdata().tolist() == [2250]
@@ -226,12 +220,8 @@ def test_one_kernel_alone_has_figures(tmp_path: Path) -> None:
         assert "not in this data set" in reasons["gram_ladder"]
 
 
-def fail(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
-
-
 def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path) -> None:
-    figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
+    figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=failed, device={}))
     assert {*figures} == {*CHARTS}
     for name, figure in figures.items():
         assert style.has(figure, style.CROSS), name
@@ -381,7 +371,6 @@ READ: list[tuple[str, dict[str, Any], Callable[[Figure], Any], Any]] = [
      ["10⁻⁸", "10⁻⁷"]),
     ("rate", {"kernels": ["naive"], "shapes": {"gemm": (40, 45)}},
      lambda figure: [*figure.axes[0].get_xticks()], [40, 45]),  # no power of two between them
-    ("clocks", {}, titles_of, ["SM clock", "power", *[""] * 4]),  # of three operations
     ("speedup", {}, lambda figure: ["CPU BLAS" in [text.get_text() for text in ax.texts]
                                     for ax in figure.axes],
      [True, False]),  # named where the last panel lacks it

@@ -10,7 +10,7 @@ from pathlib import Path
 import browser
 import pandas as pd
 import pytest
-from made_up_data import RESIDUES, beside_a_card, made_up, the_catalogue
+from made_up_data import RESIDUES, beside_a_card, failed, made_up, the_catalogue
 from support import Command
 
 from matmul_sweep.classroom.results import COMMITTED
@@ -106,10 +106,6 @@ def test_each_step_has_its_pictures_its_code_and_its_figures(pages: dict[str, st
 
 
 Kind = Callable[[Path], Results]
-
-
-def failed(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
 
 
 THREE = ["naive", "sgemm", "cublas_sgemm"]

@@ -36,7 +36,7 @@ def ladder(results: Results) -> Figure:
     climbed = ladder_shown(whole, results.product.name)
     heights, unit = climbed["heights"], climbed["unit"]
     need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    need(range(len(heights) - 1), "One step only was timed in the way that leads.")
+    need([*heights][1:], "One step only was timed in the way that leads.")
     made, [[ax]] = style.panels(height=3.0)
     for place, (name, height) in enumerate(heights.items()):
         ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
@@ -47,7 +47,10 @@ def ladder(results: Results) -> Figure:
     top = known[climbed["top"]]
     fastest = sorted(top["shares"], key=lambda share: share["ratio"])[:1]
     for share in fastest:
-        library_line(ax, share["library"]["title"], max(heights.values()) / share["ratio"], unit)
+        rate = max(heights.values()) / share["ratio"]
+        ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
+        words = f"{share['library']['title']}: {significant(rate)} {unit}"
+        style.say(ax, words, (0, rate), (2, 2), va="bottom", xycoords=("axes fraction", "data"))
     below_bars(ax, steps)
     ax.grid(visible=False, axis="x")
     other = published(whole)
@@ -65,14 +68,6 @@ def gained(gain: dict[str, Any] | None) -> str:
     if not gain:
         return ""
     return f"\n{'≈' if gain['verdict'] in ('tie', 'same') else '×'}{significant(gain['quotient'])}"
-
-
-def library_line(ax: Axes, title: str, rate: float, unit: str) -> None:
-    """A library's rate beside the highest step, dashed."""
-    ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
-    words = f"{title}: {significant(rate)} {unit}"
-    style.say(ax, words, (0, rate), (2, 2), va="bottom",
-              xycoords=("axes fraction", "data"))  # fmt: skip
 
 
 def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
