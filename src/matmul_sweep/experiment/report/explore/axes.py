@@ -48,7 +48,7 @@ def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
     upright = {
         RATE: titled(speed),
         TIME: titled("time in ms") | LOG,
-        ERROR: titled("mean error, as a share of Σ|a||b|") | {"type": "log"},
+        ERROR: titled("mean error relative to Σ|a||b|") | {"type": "log"},
     }
     speedup = titled(f"{quantity}: its time / kernel time")
     return {

@@ -125,7 +125,7 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
 
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
     """The speed-ups of each dispatch at shapes drawn at random, the lowest first."""
-    across = PERCENT | titled("shapes with this ratio or a lower one")
+    across = PERCENT | titled("shapes with this speed-up or a lower one")
     upright = titled("time of the fastest library / kernel time")
     for kernel in drawn_kernels(results):
         rows = drawn_ratios(results, kernel)
