@@ -25,7 +25,6 @@ from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
-from matmul_sweep.experiment.report.facts.ladder import lead
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
     full_libraries,
@@ -38,7 +37,6 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
@@ -73,7 +71,8 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     told = facts_of(view.whole or view, view.product.name)
     if (best := told["lead"]) and view.compared and view.compared.square:
         first = next(iter(told["heights"].values()), best["rate"])
-        yield best | {"first": first, "unit": told["unit"], "steps": len(told["heights"]) - 1}
+        steps = [*told["heights"], None].index(told["top"])
+        yield best | {"first": first, "unit": told["unit"], "steps": steps}
 
 
 def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
@@ -81,11 +80,10 @@ def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
     return [x for x in random_shapes(results) if x["operation"] == view.product.name]
 
 
-def from_halves(results: Results) -> Iterator[dict[str, Any]]:
-    """The fastest kernel that makes float32 products from halves, beside the library in speed and
-    error; nothing if there is none, or no library beside it."""
-    if (found := lead(results.of(GEMM.name, reduced=True), 1, "halves")) and found["speedup"]:
-        yield found
+def reduced(view: Results) -> list[dict[str, Any]]:
+    """The fastest kernel of each other arithmetic that was timed beside a library."""
+    found = facts_of(view.whole or view, view.product.name)["reduced"].values()
+    return [best for best in found if best["speedup"]]
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:
@@ -136,7 +134,7 @@ BLOCKS = jinja2.Environment(
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
-        at_random, climbed, from_halves, in_words, ladders, picture_of, pictures,
+        at_random, climbed, in_words, ladders, picture_of, pictures, reduced,
         source_line, steps_on, told_views, work,
     )
 }  # fmt: skip

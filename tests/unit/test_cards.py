@@ -1,12 +1,14 @@
 """Two cards: rates beside what the rooflines predict, and shares beside shares."""
 
 import dataclasses
+import itertools
 import logging
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
+from matplotlib.text import Text
 from support import Command
 from test_tables import typeset
 
@@ -102,6 +104,19 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
         assert drawn[kernel] == pytest.approx(expected.to_numpy())
     assert drawn["predicted"][:, 1].min() == pytest.approx(1)
     assert drawn["predicted"][:, 1].max() == pytest.approx(2)
+
+
+@pytest.mark.parametrize("panels", [1, 2])
+def test_names_beside_lines_keep_apart_in_low_panels_too(pair: Results, panels: int) -> None:
+    own = pair.summary[pair.summary.operation.isin(["gemm", "gram"][:panels])]
+    made = FIGURES["cards"](dataclasses.replace(pair, summary=own))
+    made.draw_without_rendering()
+    assert len(made.axes) == panels
+    for ax in made.axes:
+        boxes = [Text.get_window_extent(text) for text in ax.texts if text.get_text()]
+        named = sorted((box for box in boxes if box.x0 > ax.bbox.x1), key=lambda box: box.y0)
+        assert len(named) > 2
+        assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(named))
 
 
 def test_what_is_no_other_card_is_left_out(

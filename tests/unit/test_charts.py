@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, made_up, speed_up_tf32, with_tf32
+from made_up_data import TF32, failed, made_up, speed_up_tf32, with_tf32
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -24,11 +24,12 @@ from matmul_sweep.experiment.report.figures.claims import beside, listed, percen
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
+from matmul_sweep.experiment.report.numbers import significant
 
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 ELSEWHERE = ("gemm_f16", "gram_bf16")  # operations that these data sets lack
-GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "gram_share",
+GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "gram_share",
             "gram_ladder"}  # fmt: skip
 
 pytestmark = pytest.mark.slow
@@ -42,10 +43,6 @@ def lines_in(*axes: Axes) -> dict[str, Line2D]:
 def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
     """Those of one panel of a figure, or of all."""
     return lines_in(*(figure.axes if panel is None else [figure.axes[panel]]))
-
-
-def titles_of(figure: Figure) -> list[str]:
-    return [ax.get_title(loc="left").split(" in ")[0] for ax in figure.axes]
 
 
 def words_of(figure: Figure) -> str:
@@ -152,8 +149,6 @@ POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
     ("gram_share", 0, "gram_naive", lambda r: ratios(r, "cublas_dgemm")),
     ("gram_share", 1, "gram_naive", lambda r: ratios(r, "cublas_dsyrk")),
     ("accuracy", 0, "cublas_sgemm", lambda r: [[best(r, "cublas_sgemm")[-1][1], 1e-7]]),
-    ("clocks", 0, "naive", lambda r: [[n, 1980] for n, _ in best(r, "naive")]),
-    ("clocks", 3, "gram_naive", lambda r: [[n, 300] for n, _ in best(r, "gram_naive")]),
 ]
 
 
@@ -183,7 +178,7 @@ def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
     }  # fmt: skip
     assert len(crosses(drawn["time_loglog"])) == 14  # of 001, 002 and 003
     gram = drawn["gram_time"]
-    assert [title.split()[0] for title in titles_of(gram)[:3]] == ["square", "wide", "tall"]
+    assert [ax.get_title("left").split()[0] for ax in gram.axes[:3]] == ["square", "wide", "tall"]
     for panel in range(3):
         assert lines_of(gram, panel).keys() == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
     assert lines_of(gram, 2)["cublas_dgemm"].get_xdata().tolist() == [2250]
@@ -225,12 +220,8 @@ def test_one_kernel_alone_has_figures(tmp_path: Path) -> None:
         assert "not in this data set" in reasons["gram_ladder"]
 
 
-def fail(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
-
-
 def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path) -> None:
-    figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
+    figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=failed, device={}))
     assert {*figures} == {*CHARTS}
     for name, figure in figures.items():
         assert style.has(figure, style.CROSS), name
@@ -283,7 +274,23 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     assert len({own.colour for own in looks.values()}) == 6
 
 
-def test_a_step_is_as_high_as_its_gain_and_the_library_as_beside_the_last_step(
+def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(
+    tmp_path: Path,
+) -> None:
+    def change(rows: pd.DataFrame) -> pd.DataFrame:
+        own = rows[(rows.kernel == "gram") & (rows.cache == "hot")]
+        return pd.concat([rows, own.assign(cache="alone")], ignore_index=True)
+
+    kernels = ["gram_naive", "gram_register_tile", "gram", "cublas_dsyrk"]
+    results = made_up(tmp_path, kernels=kernels, change=change)
+    colours = {look(results, kernel).colour for kernel in kernels}
+    assert len(colours) == 4 and style.CONTEXT.colour not in colours
+    for name in ("gram_ladder", "gram_energy"):
+        with pytest.raises(NothingToDraw, match=r"One step only|No two kernels"):
+            FIGURES[name](results)
+
+
+def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_library(
     results: Results, drawn: dict[str, Figure]
 ) -> None:
     (ax,) = drawn["ladder"].axes
@@ -292,10 +299,14 @@ def test_a_step_is_as_high_as_its_gain_and_the_library_as_beside_the_last_step(
     assert bars == [*found["heights"].values()] and len(bars) >= 5
     gains = [gain["quotient"] for gain in found["stairs"].values() if gain]
     assert [b / a for a, b in itertools.pairwise(bars)] == pytest.approx(gains)
-    last = next(step for step in found["steps"] if step["name"] == [*found["stairs"]][-1])
-    assert bars[-1] == last["rate"]["value"]
+    steps = {step["name"]: step for step in found["steps"]}
+    assert bars[-1] == steps[[*found["stairs"]][-1]]["rate"]["value"]
+    top = steps[found["top"]]
     (line,) = ax.get_lines()
-    assert line.get_ydata()[0] == min(last["shares"], key=lambda share: share["ratio"])["rate"]
+    speedup = min(share["ratio"] for share in top["shares"])
+    assert line.get_ydata()[0] == max(bars) / speedup
+    claim = f"From {significant(bars[0])} to {significant(max(bars))} TFLOP/s: {top['title']} is "
+    assert drawn["ladder"].get_suptitle().replace("\n", " ").startswith(claim)
 
 
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
@@ -360,7 +371,6 @@ READ: list[tuple[str, dict[str, Any], Callable[[Figure], Any], Any]] = [
      ["10⁻⁸", "10⁻⁷"]),
     ("rate", {"kernels": ["naive"], "shapes": {"gemm": (40, 45)}},
      lambda figure: [*figure.axes[0].get_xticks()], [40, 45]),  # no power of two between them
-    ("clocks", {}, titles_of, ["SM clock", "power", *[""] * 4]),  # of three operations
     ("speedup", {}, lambda figure: ["CPU BLAS" in [text.get_text() for text in ax.texts]
                                     for ax in figure.axes],
      [True, False]),  # named where the last panel lacks it

@@ -16,6 +16,7 @@ from made_up_data import (
     SHAPES,
     TF32,
     beside_a_card,
+    failed,
     made_up,
     speed_up_tf32,
     the_catalogue,
@@ -40,10 +41,6 @@ LARGEST = 2_500_000  # bytes
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A data set without holes."""
     return made_up(tmp_path_factory.mktemp("data"))
-
-
-def fail(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
 
 
 # What the page is made from.
@@ -222,8 +219,8 @@ def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     names, text, absent = told(made_up(tmp_path / "cpu", gpu=False), SEEN, tmp_path)
     assert names == ["CPU triple loop", "CPU BLAS"] and "Imaginary CPU" in text
     assert "there is no GPU on this machine" in absent
-    failed = made_up(tmp_path / "failed", kernels=["naive"], change=fail, device={})
-    _, text, _ = told(failed, SEEN, tmp_path)
+    lost = made_up(tmp_path / "failed", kernels=["naive"], change=failed, device={})
+    _, text, _ = told(lost, SEEN, tmp_path)
     assert "unknown device · date unknown" in text and "Nothing was measured" in text
     assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in text  # without a click
     nothing = made_up(tmp_path / "none", shapes={}, change=lambda summary: summary[:0])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, Change, made_up, the_catalogue
+from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
@@ -142,8 +142,21 @@ def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_s
     # The product of the factors is how many times as high the last step is as the first.
     factors = [gain["quotient"] for gain in found["stairs"].values() if gain]
     assert found["way"] == "alone" and factors == pytest.approx([4 / 2, 2 / 1.5, 1.5 / 1.6])
+    assert found["top"] == "shared_rect"
     rates = {name: steps[name]["rate"]["value"] for name in found["stairs"]}
     assert found["heights"] == pytest.approx(rates)
+
+
+def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path: Path) -> None:
+    """Variants of it may be faster and err more."""
+    results = made_up(tmp_path, **RESIDUES)
+    found = ladder(results, "gram")
+    lead = found["reduced"]["residues"]
+    assert (lead["kernel"]["name"], lead["size"]) == ("gram_residues", "4500")
+    assert found["lead"]["kernel"]["name"] == "gram" and [*found["stairs"]] == ["gram"]
+    assert lead["workspace_bytes"] == pytest.approx(16 * 4500 * (4500 + 4500), rel=0.01)
+    assert lead["slower_at"] == ["2500"] and lead["errors"] == [1e-7, 1e-7]
+    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 # What a hot loop has in place of its own instructions, what bounds it, and the share of the peak.

@@ -10,7 +10,7 @@ from pathlib import Path
 import browser
 import pandas as pd
 import pytest
-from made_up_data import beside_a_card, made_up, the_catalogue
+from made_up_data import RESIDUES, beside_a_card, failed, made_up, the_catalogue
 from support import Command
 
 from matmul_sweep.classroom.results import COMMITTED
@@ -108,10 +108,6 @@ def test_each_step_has_its_pictures_its_code_and_its_figures(pages: dict[str, st
 Kind = Callable[[Path], Results]
 
 
-def failed(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
-
-
 THREE = ["naive", "sgemm", "cublas_sgemm"]
 KINDS: dict[str, tuple[Kind, list[str]]] = {
     "no GPU": (
@@ -151,6 +147,10 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
                                caches=["hot", "cold", "alone"]),
         ["timed alone", "speed-up", "They differ most at n = "],
     ),
+    "other arithmetic": (
+        lambda folder: made_up(folder, **RESIDUES),
+        ["float64 by int8 The columns of A", "The library is faster at n = 2500."],
+    ),
     "before": (
         lambda _: load_results(PUBLISHED / "nvidia-h100-80gb-hbm3", the_catalogue()),
         ["and 8% past cuBLAS", "earlier kernels, before 1.0.0", "no machine code",
@@ -166,6 +166,7 @@ def test_the_first_page_says_what_a_set_has_and_lacks(
     html = first_page(make(tmp_path))
     text = text_of(html)
     assert [words for words in said if words not in text] == []
+    assert ("int8" in text) == any("int8" in words for words in said)
     assert not re.search(r"\bNone\b|\bnan\b|Undefined", text)
     assert len(re.findall("<h2", html)) == 4 and len(text) > 2000
 

@@ -284,7 +284,7 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present
-    worst = found["findings"]["accuracy"]["kernels"][-1]
+    worst = found["findings"]["accuracy"]["gemm"]["kernels"][-1]
     assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
@@ -391,8 +391,7 @@ def test_every_card_that_was_tried_has_a_row(whole: Results, tmp_path: Path) -> 
     other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
     rows = tried([whole, other, made_up(tmp_path / "cpu", gpu=False)])
     assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
-    lead = ladder(other, "gemm")["lead"]
-    assert rows[1]["speedup"] == lead["speedup"]["ratio"] and rows[1]["rate"] == lead["rate"]
+    assert rows[1].items() >= ladder(other, "gemm")["lead"].items()
 
 
 def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Results) -> None:

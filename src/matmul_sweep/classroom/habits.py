@@ -76,7 +76,7 @@ def habits_of_checking() -> Iterator[Habit]:
     worst = max(map(error_in_order, ("digits", "uniform")))
     yield Habit(
         "absolute_tolerance", "A tolerance of 1e-5, whatever the size",
-        f"A correct float32 sum of 4096 products has an error of {worst:.2g} here.",
+        f"A correct float32 sum of 4096 terms has an error of {worst:.2g} here.",
         "Let the bound grow with the number of terms and with Σ|a||b|.",
     )  # fmt: skip
     m, n, k = 3, 4, 5

@@ -221,10 +221,14 @@ class Results:
     def told(self) -> list[str]:
         """The hand-written kernels that figures and sentences name, in order; all others are their
         context. At the shape of the comparison these are the first, each that is A_STEP times as
-        fast as the last one named, the fastest, and each dispatch."""
+        fast as the last one named, the fastest, and each dispatch. Where one kernel only was timed
+        alone, the others are known by what they reach in turn."""
         if self.operation is None:
             return [kernel for name in OPERATIONS for kernel in self.of(name).told]
         rows = self.at_compared(fastest(self.rivals(self.leads)))
+        if sum(map(self.hand_written, rows.kernel)) < 2:
+            others = self.at_compared(fastest(self.rivals(self.timed())))
+            rows = pd.concat([rows, others[~others.kernel.isin(rows.kernel)]])
         best = set(fastest_own(self, rows).kernel)
         rates = dict(zip(rows.kernel, rows.tflops, strict=True))
         named: list[str] = []
@@ -424,10 +428,12 @@ def leading(rows: pd.DataFrame) -> str:
 
 def leading_own(results: Results, arithmetic: str = "full") -> pd.DataFrame:
     """The row that leads of the fastest hand-written kernel of that arithmetic at the shape of the
-    comparison, with enough samples for an interval; no row if there is none."""
+    comparison, with enough samples for an interval; no row if there is none. Of reduced arithmetic
+    it is that of a dispatch, if one was timed, because variants of it may differ in error."""
     rows = quotable(results.at_compared(results.leads))
     rows = rows[rows.kernel.map(results.arithmetic) == arithmetic]
-    return fastest_own(results, fastest(rows))
+    chosen = rows[rows.kernel.map(results.is_dispatch).astype(bool)]
+    return fastest_own(results, fastest(rows if arithmetic == "full" or chosen.empty else chosen))
 
 
 def to_fastest(ratios: pd.DataFrame) -> pd.DataFrame:

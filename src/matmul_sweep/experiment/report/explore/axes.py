@@ -24,7 +24,7 @@ LAYOUT = {
 BUTTONS = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]
 CONFIG = {"modeBarButtons": [BUTTONS], "displaylogo": False, "responsive": True, "showTips": False}
 GRID = {"gridcolor": style.PALE, "linecolor": style.QUIET, "zeroline": False,
-        "rangemode": "tozero"}  # fmt: skip
+        "rangemode": "tozero", "automargin": True}  # fmt: skip
 POWERS = {"type": "log", "tickvals": [2**i for i in range(31)], "tickformat": "d"}
 LOG = {"type": "log", "dtick": 1, "exponentformat": "power"}
 PERCENT = {"tickformat": ".0%"}
@@ -48,7 +48,8 @@ def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
     upright = {
         RATE: titled(speed),
         TIME: titled("time in ms") | LOG,
-        ERROR: titled("mean error, as a share of Σ|a||b|") | {"type": "log"},
+        ERROR: titled("mean error relative to Σ|a||b|")
+        | {"type": "log", "nticks": 8, "exponentformat": "power"},
     }
     speedup = titled(f"{quantity}: its time / kernel time")
     return {

@@ -10,6 +10,7 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
+    leading,
     processor,
     rate_unit,
     size_name,
@@ -125,11 +126,12 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
 
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
     """The speed-ups of each dispatch at shapes drawn at random, the lowest first."""
-    across = PERCENT | titled("shapes with this ratio or a lower one")
-    upright = titled("time of the fastest library / kernel time")
+    across = PERCENT | titled("shapes with this speed-up or a lower one")
     for kernel in drawn_kernels(results):
         rows = drawn_ratios(results, kernel)
         if len(rows):
+            alone = ", alone" if leading(rows) == "alone" else ""
+            upright = titled(f"time of the fastest library / kernel time{alone}")
             view = results.of(rows.operation.iloc[0])
             texts = [f"{size_name(shape_of(row))}<br>{plain(speedup_words(view, row))}"
                      for row in rows.itertuples()]  # fmt: skip

@@ -50,23 +50,14 @@ def cards(results: Results) -> list[dict[str, Any]]:
 
 
 def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
-    """The cards of these data sets: the fastest float32 kernel of each, and its speed-up over the
-    library."""
-    found = []
-    for one in sets:
-        best = lead(one.of(GEMM.name), 1) if one.device.get("gpu") else None
-        if best and best["speedup"]:
-            found.append(
-                {
-                    "card": processor(one.device),
-                    "date": str(one.device.get("date")),
-                    "kernel": best["kernel"]["title"],
-                    "size": best["size"],
-                    "rate": best["rate"],
-                    "speedup": best["speedup"]["ratio"],
-                }
-            )
-    return found
+    """The cards of these data sets, each with the lead of its float32 kernels, if a library was
+    timed beside it."""
+    return [
+        {"card": processor(one.device), "date": str(one.device.get("date"))} | best
+        for one in sets
+        if one.device.get("gpu")
+        if (best := lead(one.of(GEMM.name), 1)) and best["speedup"]
+    ]
 
 
 def limits(results: Results, other: Results) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ def findings(results: Results) -> dict[str, Any]:
     """Every finding by name."""
     return {
         "shares": {name: shares(results.of(name)) for name in OPERATIONS},
-        "accuracy": accuracy(results.of(GEMM.name, reduced=True)),
+        "accuracy": {name: accuracy(results.of(name, reduced=True)) for name in OPERATIONS},
         "card": card_state(results),
         "smallest": smallest(results.of(GEMM.name)),
         "odd_sizes": {name: odd_sizes(results.of(name)) for name in OPERATIONS},

@@ -58,6 +58,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         if alike and (before is None or step["source"]["code"]):
             before = row
     climbed = stairs(results, steps, here)
+    high = heights(climbed, steps)
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
     own = own.sort_values("kernel", key=lambda names: names.map(results.position))
@@ -69,11 +70,12 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         "unit": unit,
         "steps": steps,
         "stairs": climbed,
-        "heights": heights(climbed, steps),
+        "heights": high,
         "gain": gain(results, own.iloc[0], best.iloc[0]) if several else None,
         "overlaps": results.overlaps,
+        "top": max(high, key=lambda name: high[name], default=None),
         "lead": lead(whole.of(operation), factor),
-        "halves": lead(results, factor, "halves"),
+        "reduced": reduced_leads(results, factor),
     }
 
 
@@ -170,10 +172,16 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
     return {name: None if record.empty else known(record.iloc[0][name]) for name in names}
 
 
+def pairs_of(results: Results, row: pd.Series) -> pd.DataFrame:
+    """The ratios of a row's variant, timed in its way, to the libraries that fill C."""
+    pairs = results.ratios[results.ratios.variant == row.variant]
+    full = ~pairs.baseline.map(results.writes_half).astype(bool)
+    return pairs[full & (pairs.cache == row.cache)]
+
+
 def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]]:
     """The times of the libraries that fill C over a row's, from pairs of neighbours, and their
     rates there."""
-    held = (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
     return [
         {
             "library": named(results, pair.baseline),
@@ -182,30 +190,42 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
             "interval": ends(pair.ratio_low, pair.ratio_high),
             "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
         }
-        for pair in at(results.ratios[held], shape_of(row)).itertuples()
-        if not results.writes_half(pair.baseline)
+        for pair in at(pairs_of(results, row), shape_of(row)).itertuples()
     ]
 
 
 def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
-    the fastest library routine that fills C, from the same launches, and the errors of both. None
-    if there is no such kernel, and without a speed-up if no library was timed with it."""
+    the fastest library routine that fills C, from the same launches, the errors of both, the
+    memory that it needs beside its matrices, and the shapes at which the library is faster. None if
+    there is no such kernel, and without a speed-up if no library was timed with it."""
     best = leading_own(results, arithmetic)
     for _, row in best.iterrows():
         shape = shape_of(row)
         pairs = [pair for pair in shares(results, row, factor) if pair["interval"]]
         pair = min(pairs, key=lambda pair: pair["ratio"], default=None)
-        beside = at(results.launches[results.launches.cache == row.cache], shape)
+        beside = at(results.launches[results.launches.fill == row.fill], shape)
         theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
+        ran = results.ran(row)
+        every = pairs_of(results, row)
+        lost = every[every.ratio_high < 1]
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
             "rate": row.tflops * factor,
             "speedup": pair and pair | {"way": way_of(best)},
-            "errors": [known(row.mean_error), *theirs.dropna()],
+            "errors": [known(row.mean_error), *theirs.dropna()[:1]],
+            "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
+            "slower_at": [size_name(shape) for shape in shapes_of(lost)],
         }
     return None
+
+
+def reduced_leads(results: Results, factor: int) -> dict[str, dict[str, Any]]:
+    """The lead of each arithmetic but the full one, as far as they were timed."""
+    own = [name for name in results.present if results.hand_written(name)]
+    kinds = sorted({results.arithmetic(name) for name in own} - {"full"})
+    return {kind: found for kind in kinds if (found := lead(results, factor, kind))}
 
 
 def gain(

@@ -1,6 +1,5 @@
 """The dispatches at shapes drawn at random, beside the library."""
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,8 @@ from matmul_sweep.experiment.report.facts.findings import named
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.operations.operation import COMPACT
 
-LOW, MIDDLE, HIGH = 0.05, 0.5, 0.95  # shares of the shapes
+# The shares of the shapes that are as fast as that or slower.
+SHARES = {"worst": 0.0, "low": 0.05, "median": 0.5}
 
 
 def drawn_kernels(results: Results) -> list[str]:
@@ -37,11 +37,6 @@ def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
     rows = quotable(rows.sort_values("ratio", kind="stable"))
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
-
-
-def at_share(rows: pd.DataFrame, share: float) -> int:
-    """The place among sorted rows that this share of them does not exceed."""
-    return math.ceil(share * len(rows)) - 1
 
 
 def random_shapes(results: Results) -> list[dict[str, Any]]:
@@ -70,8 +65,6 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
 
 
 def spread(rows: pd.DataFrame) -> dict[str, Any]:
-    """The distribution of sorted ratios; 5% of the shapes are at `low` or below."""
-    shares = {"worst": 0.0, "low": LOW, "median": MIDDLE}
-    ratios = rows.ratio.to_numpy()
-    places = {name: max(at_share(rows, share), 0) for name, share in shares.items()}
-    return {"shapes": len(rows)} | {name: float(ratios[place]) for name, place in places.items()}
+    """The distribution of ratios; 5% of the shapes are at `low` or below."""
+    quantiles = {name: float(rows.ratio.quantile(share)) for name, share in SHARES.items()}
+    return {"shapes": len(rows)} | quantiles

@@ -8,6 +8,7 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
+    leading,
     quotable,
     rate_unit,
     squares,
@@ -48,21 +49,20 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 
 def of_peak(view: Results) -> str:
-    """`sgemm reaches 56.4 TFLOP/s, 84% of the peak of the float32 units`: the last step at its best
-    square size; without the share where no peak is known."""
+    """`sgemm reaches 56.4 TFLOP/s at n = 4096 in turn, 84% of the peak of the float32 units`: the
+    last step at its best square size; without the share where no peak is known."""
     rows = squares(quotable(fastest(view.timed())))
     own = rows[rows.kernel.isin(view.told[-1:])]
     if own.empty:
         return ""
     row = own.loc[own.tflops.idxmax()]
     unit, per_tflops = rate_unit(own.tflops)
-    rate = f"{view.title(row.kernel)} reaches {significant(row.tflops * per_tflops)} {unit}"
+    way = " in turn" if leading(view.leads) == "alone" else ""
+    rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}{way}"
     units = view.product.units.items()
-    peaks = [(peak, words) for name, words in units if (peak := unit_peak(view, name))]
-    if not peaks:
-        return rate
-    peak, words = max(peaks)
-    return f"{rate}, {percent(row.tflops / peak)} of the peak of the {words}"
+    peaks = sorted((peak, words) for name, words in units if (peak := unit_peak(view, name)))
+    shares = [f"{percent(row.tflops / peak)} of the peak of the {words}" for peak, words in peaks]
+    return ", ".join([f"{view.title(row.kernel)} reaches {rate}", *shares[-1:]])
 
 
 def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:

@@ -3,7 +3,7 @@ interval and label of a kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from operator import attrgetter
 
@@ -167,19 +167,15 @@ def size_panels(
     return made, axes
 
 
-def name_lines(
-    axes: Sequence[Axes], results: Results, context: bool = False,
-    only: Collection[str] | None = None,
-) -> None:  # fmt: skip
-    """Direct labels for the lines in each panel, for those of the context or only some of them if
-    asked for: at the ends of the last panel's lines, and inside the other panels for lines that it
-    lacks. Limits must be final."""
+def name_lines(axes: Sequence[Axes], results: Results, context: bool = False) -> None:
+    """Direct labels for the lines in each panel, for those of the context if asked for: at the ends
+    of the last panel's lines, and inside the other panels for lines that it lacks. Limits must be
+    final."""
     *others, last = (
         {
             name: (line, results.title(name))
             for name, line in style.named_lines(ax).items()
-            if (context or line.get_color() != style.CONTEXT.colour)
-            and (only is None or name in only)
+            if context or line.get_color() != style.CONTEXT.colour
         }
         for ax in axes
     )

@@ -9,6 +9,8 @@ from matplotlib.lines import Line2D
 from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, say
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
+# Inches of height that title and notes of a figure take, and title and labels of a row, about.
+AROUND, WITHIN = 0.8, 0.4
 NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
 
 
@@ -44,7 +46,7 @@ def gap(ax: Axes) -> float:
     """From one label to the next, as a share of the axes' height."""
     figure = ax.get_figure(root=True)
     assert figure is not None, "the axes are in a figure"
-    height = 0.6 * figure.get_figheight() / grid_of(ax).nrows  # in inches, approximately
+    height = (figure.get_figheight() - AROUND) / grid_of(ax).nrows - WITHIN
     return SMALL_TEXT / 72 * 1.25 / height
 
 

@@ -30,12 +30,13 @@ LETTERS = 78  # of a line below all bars
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
 def ladder(results: Results) -> Figure:
     """The ladder as a staircase: each bar with its gain over the one to its left, which is the
-    quotient of their heights, and the fastest library beside the last step. Without a GPU it is the
+    quotient of their heights, and the fastest library beside the highest. Without a GPU it is the
     published set's."""
     whole = results.whole or results
     climbed = ladder_shown(whole, results.product.name)
     heights, unit = climbed["heights"], climbed["unit"]
     need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need([*heights][1:], "One step only was timed in the way that leads.")
     made, [[ax]] = style.panels(height=3.0)
     for place, (name, height) in enumerate(heights.items()):
         ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
@@ -43,10 +44,13 @@ def ladder(results: Results) -> Figure:
         style.say(ax, words, (place, height), (0, 3), ha="center", zorder=5)
     known = {step["name"]: step for step in climbed["steps"]}
     steps = [known[name] for name in heights]
-    shares = steps[-1]["shares"]
-    fastest = sorted(shares, key=lambda share: share["ratio"])[:1]
+    top = known[climbed["top"]]
+    fastest = sorted(top["shares"], key=lambda share: share["ratio"])[:1]
     for share in fastest:
-        library_line(ax, share, unit)
+        rate = max(heights.values()) / share["ratio"]
+        ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
+        words = f"{share['library']['title']}: {significant(rate)} {unit}"
+        style.say(ax, words, (0, rate), (2, 2), va="bottom", xycoords=("axes fraction", "data"))
     below_bars(ax, steps)
     ax.grid(visible=False, axis="x")
     other = published(whole)
@@ -54,8 +58,8 @@ def ladder(results: Results) -> Figure:
     ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     # Alone sentences tell the fastest library only.
-    told = fastest if climbed["way"] == "alone" else shares
-    style.claim(made, reached([*heights.values()], unit, steps[-1]["title"], told))
+    told = fastest if climbed["way"] == "alone" else top["shares"]
+    style.claim(made, reached([*heights.values()], unit, top["title"], told))
     return made
 
 
@@ -64,14 +68,6 @@ def gained(gain: dict[str, Any] | None) -> str:
     if not gain:
         return ""
     return f"\n{'≈' if gain['verdict'] in ('tie', 'same') else '×'}{significant(gain['quotient'])}"
-
-
-def library_line(ax: Axes, share: dict[str, Any], unit: str) -> None:
-    """A library's rate beside the last step, dashed."""
-    ax.axhline(share["rate"], color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
-    words = f"{share['library']['title']}: {significant(share['rate'])} {unit}"
-    style.say(ax, words, (0, share["rate"]), (2, 2), va="bottom",
-              xycoords=("axes fraction", "data"))  # fmt: skip
 
 
 def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
@@ -89,11 +85,8 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
 def reached(
     heights: Sequence[float], unit: str, title: str, shares: Sequence[dict[str, Any]]
 ) -> str:
-    """From the first bar to the last, which has this title, and beside the libraries."""
-    said = []
-    if len(heights) > 1:
-        low, high = (significant(heights[place]) for place in (0, -1))
-        said.append(f"From {low} to {high} {unit}")
+    """From the first bar to the highest, which has this title, and beside the libraries."""
+    said = [f"From {significant(heights[0])} to {significant(max(heights))} {unit}"]
     libraries = [
         f"{words} {share['library']['title']}"
         for share in shares
@@ -122,7 +115,6 @@ def accuracy(results: Results) -> Figure:
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
     ax.set_ylabel("error relative to Σ|a||b|")
-    reduced = [name for name in rows.kernel if results.arithmetic(name) != "full"]
-    name_lines([ax], results, only={*results.told[-1:], *results.full_rivals, *reduced})
+    name_lines([ax], results)
     style.claim(made, reduced_beside_full(results, rows))
     return made

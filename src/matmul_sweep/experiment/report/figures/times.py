@@ -83,8 +83,8 @@ def draw_crosses(
         ax.plot(point.n, y, "x", color=line.get_color() if line else style.INK, markersize=6,
                 markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
-            words = f"{results.title(point.kernel)}: {point.text}"
-            style.say(ax, words, (point.n, y), (-6, 0), ha="right", va="center")
+            words = f"{results.title(point.kernel)}:\n{point.text}"
+            style.say(ax, words, (point.n, y), (-6, 5), ha="right", va="top")
 
 
 def in_unit(ms: float) -> tuple[float, str]:

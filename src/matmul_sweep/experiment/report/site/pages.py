@@ -99,8 +99,7 @@ def story(results: Results) -> dict[str, Any]:
         "absent": {name: absence(results.of(name)) for name in OPERATIONS},
         "beside": processor(shown.device) if shown is not results else None,
         "speedups": {name: speedups(view) for name, view in views.items()},
-        "random": dict.fromkeys(OPERATIONS)
-        | {own["operation"]: own for own in random_shapes(shown)},
+        "random": random_shapes(shown),
         "peak": unit_peak(shown, "multiply_add_float32"),
         "rivals": {name: rivals(view) for name, view in views.items()},
         "worklog": quoted(),
