@@ -3,17 +3,13 @@ copies of the project in which Snakemake runs."""
 
 import os
 import runpy
-import shlex
 import shutil
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from cuda.pathfinder import load_nvidia_dynamic_lib
 from hypothesis import settings
 from project import Copy, Fresh, Project
 from support import (
@@ -24,12 +20,11 @@ from support import (
     DataSet,
     Entry,
     Outcome,
-    Toolkit,
     WriteCatalogue,
     the_catalogue,
 )
 
-from matmul_sweep.build import cache, toolchain
+from matmul_sweep.build import cache
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.launch import device, driver
 from matmul_sweep.process import progress
@@ -171,27 +166,3 @@ def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         return Project(folder, project.environment | {"PYTHONPATH": str(folder / "src")})
 
     return copy
-
-
-@pytest.fixture(scope="session")
-def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Toolkit:
-    """A site's toolkit that passes its calls on, and this Python without the wheels' one."""
-    folder = tmp_path_factory.mktemp("site")
-    python = folder / "environment" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", python.parents[1]], check=True)
-    [packages] = python.parents[1].glob("lib/python*/site-packages")
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith("nvidia"):
-            (packages / entry.name).symlink_to(entry)
-    found = Toolkit(folder / "cuda", python)
-    found.nvcc.parent.mkdir(parents=True)
-    found.nvcc.write_text(
-        f'#!/bin/sh\necho "${{SLURM_JOB_ID-none}} $*" >> {found.folder}/calls\n'
-        f'exec {shlex.join(toolchain.cuda())} "$@"\n'
-    )
-    found.nvcc.chmod(0o755)
-    cublas = Path(load_nvidia_dynamic_lib("cublas").abs_path)
-    (found.folder / "lib64").mkdir()
-    for library in cublas.parent.glob("libcublas*.so.*"):
-        (found.folder / "lib64" / library.name).symlink_to(library)
-    return found

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,36 +92,6 @@ def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> flo
     """The largest error of a product of full arithmetic as a share of its bound."""
     kernel = the_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
     return accuracy(replace(kernel, writes=writes), c, *inputs).share
-
-
-@dataclass(frozen=True)
-class Toolkit:
-    """A CUDA toolkit as a site's module loads it, and a Python that has no toolkit of its own."""
-
-    folder: Path
-    python: Path
-
-    @property
-    def nvcc(self) -> Path:
-        return self.folder / "bin" / "nvcc"
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of nvcc, each with the number of its Slurm job, or none, before it."""
-        return (self.folder / "calls").read_text().splitlines()
-
-    def environment(self, *variables: str) -> dict[str, str]:
-        """The environment in which a module has set these variables, and no other of a toolkit."""
-        path = f"{self.python.parent}:{os.environ['PATH']}"
-        loaded = {
-            "PATH": f"{self.folder}/bin:{path}",
-            "CUDA_HOME": str(self.folder),
-            "CUDA_PATH": str(self.folder),
-            "LD_LIBRARY_PATH": f"{self.folder}/lib64",
-        }
-        bare = {key: value for key, value in os.environ.items() if key not in loaded}
-        bare.pop("CONDA_PREFIX", None)
-        return bare | {"PATH": path} | {name: loaded[name] for name in variables}
 
 
 Command = Callable[..., Outcome]

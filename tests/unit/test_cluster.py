@@ -17,6 +17,9 @@ from matmul_sweep.process.errors import UserError
         ({"status_command": "sacct"}, 1, "'sacct': accounting is disabled.*use squeue"),
         ({"status_command": "sacct"}, None, "'sacct': there is no sacct.*use squeue"),
         ({"array_jobs": "measure_part"}, 0, "slurm-array-jobs: 'measure_part'.*leave it out"),
+        ({"queue": "7|/project|rule_verify_operation"}, 1, "jobs of a killed run.*scancel 7$"),
+        ({"queue": "7|/project|mine"}, 1, ""),
+        ({"queue": "7|/other|rule_verify_operation"}, 1, ""),
     ],
 )
 def test_what_would_lose_results_or_wait_for_ever_is_refused_with_the_remedy(
@@ -25,11 +28,11 @@ def test_what_would_lose_results_or_wait_for_ever_is_refused_with_the_remedy(
 ) -> None:  # fmt: skip
     """`sacct`: the exit code of a cluster's, or None without one."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    answers = {"squeue": 0} if sacct is None else {"squeue": 0, "sacct": sacct}
-    for name, code in answers.items():
-        (tmp_path / name).write_text(
-            f"#!/bin/sh\necho {'accounting is disabled' if code else ''} >&2\nexit {code}\n"
-        )
+    answers = {"squeue": f"printf '{settings.get('queue', '')}'"}
+    if sacct is not None:
+        answers["sacct"] = f"echo accounting is disabled >&2\nexit {sacct}"
+    for name, answer in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
         (tmp_path / name).chmod(0o755)
     own = SimpleNamespace(**{"array_jobs": None, "status_command": "squeue"} | settings)
     if refused:

@@ -1,6 +1,8 @@
 """Two runs of the workflow that tests share, and a Slurm of one node."""
 
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
 
 import pytest
 import slurm as one_node
@@ -19,15 +21,24 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="session")
-def finished(fresh: Fresh) -> Project:
-    """A whole run in which one kernel, `mine`, was added as one source and one entry."""
+def offline() -> Sequence[str]:
+    """What to put before a command so that it finds no network, where that is permitted."""
+    command = ("unshare", "--net")
+    permitted = shutil.which("unshare") and not subprocess.run([*command, "true"]).returncode
+    return command if permitted else ()
+
+
+@pytest.fixture(scope="session")
+def finished(fresh: Fresh, offline: Sequence[str]) -> Project:
+    """A whole run without a network, in which one kernel, `mine`, was added as one source and one
+    entry."""
     project = fresh()
     project.show_one_mistake()
     entry = project.add_kernel("mine", '#include "tile.h"\n' + RIGHT_KERNEL)
     project.path("kernels/tile.h").write_text("// A header.\n")
     kept = ("cpu_loop", "cpu_blas", "cublas_sgemm", "gram_cpu_loop", "gram_naive", "cublas_dgemm")
     project.write_catalogue(*kept, added=entry)
-    project.done("all", program=SNAKEMAKE)
+    project.done("all", program=(*offline, *SNAKEMAKE))
     return project
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -25,7 +24,7 @@ from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
-from matmul_sweep.process.files import read_json, write_json
+from matmul_sweep.process.files import read_json
 
 Pending = dict[str, set[str]]
 
@@ -78,19 +77,6 @@ def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None
     assert timed.error.between(0, 1).all()
 
 
-def test_gram_is_verified_in_float64_and_measured_at_its_own_shapes_without_k(
-    finished: Project,
-) -> None:
-    points = rows(finished, "summary.csv", "gram_cpu_loop")
-    assert set(zip(points.m, points.n, strict=True)) == {(20, 20), (12, 9)}
-    assert points.k.isna().all() and set(points.dtype) == {"float64"}
-    [timed] = points[(points.phase == "kernel") & (points.m == 12)].itertuples()
-    assert timed.tflops == pytest.approx(12 * 9 * 10 / timed.time_ms / 1e9)
-    verified = rows(finished, "verification.csv", "gram_naive/16")
-    assert (set(verified.status), set(verified["where"])) == ({"ok"}, {"emulation"})
-    assert set(zip(verified.m, verified.n, strict=True)) >= {(1, 1), (5, 47), (33, 97), (49, 1)}
-
-
 def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
     assert finished.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
     verdict = finished.path("results/local/verdict.txt").read_text()
@@ -105,9 +91,9 @@ def embedded(html: str, name: str) -> dict[str, Any]:
 
 
 def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
-    finished: Project, no_network: Sequence[str], tmp_path: Path
+    finished: Project, offline: Sequence[str], tmp_path: Path
 ) -> None:
-    finished.done("--report", str(tmp_path / "report.html"), program=(*no_network, *SNAKEMAKE))
+    finished.done("--report", str(tmp_path / "report.html"), program=(*offline, *SNAKEMAKE))
     html = (tmp_path / "report.html").read_text()
     drawn = read_json(finished.path("results/local/figures/drawn.json"))
     figures = {f"results/local/figures/{name}.svg" for name in drawn}
@@ -427,9 +413,6 @@ REFUSED: dict[str, tuple[Callable[[Project], object], list[str], list[str]]] = {
     "an unknown key": (
         lambda project: project.configure(colour="red"), ["all"], ["config/test.yaml", "colour"],
     ),
-    "nothing to measure": (
-        lambda project: project.configure(gemm=[], gram=[]), ["all"], ["nothing to measure"],
-    ),
     "a key given twice": (
         give_twice, ["all"], ["config/test.yaml: line", "key 'device' is given twice"],
     ),
@@ -451,19 +434,6 @@ def test_a_mistake_is_one_clear_line(fresh: Fresh, mistake: str) -> None:
     write(project)
     line = refusal(project, *arguments)
     assert all(fragment in line for fragment in named), line
-
-
-def test_what_a_gpu_has_measured_is_not_replaced_by_a_run_without_one(
-    finished: Project, copy_of: Copy
-) -> None:
-    project = copy_of(finished)
-    facts = project.path("results/local/measured/gemm/cpu_loop/cpu_loop/facts.json")
-    write_json(read_json(facts) | {"gpu": "Some Card"}, facts)
-    line = refusal(project, "all", "--config", "device=auto")
-    assert "results/local was measured on Some Card" in line
-    assert "profiles/slurm" in line
-    assert "device=cpu" in line
-    assert read_json(facts)["gpu"] == "Some Card"
 
 
 def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
@@ -564,30 +534,6 @@ def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
     said = project.done("measure", "--dry-run", "--config", "device=gpu", *arguments)
     jobs = re.findall(r"wildcards: sweep=gemm, part=(\w+)\n(?: +threads: (\d+))?", said)
     assert {part: int(threads or 1) for part, threads in jobs} == cores
-
-
-# Jobs that ran on unlike GPUs.
-
-
-@pytest.fixture(scope="module")
-def no_network() -> Sequence[str]:
-    """What to put before a command so that it finds no network."""
-    command = ("unshare", "--net")
-    if not shutil.which(command[0]):
-        pytest.skip("no unshare; on Debian: apt-get install util-linux")
-    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(f"{tried.stderr.strip()}; a network namespace needs root, or its permission")
-    return command
-
-
-def test_a_step_runs_without_a_network(fresh: Fresh, no_network: Sequence[str]) -> None:
-    project = fresh()
-    project.write_catalogue("cpu_loop")
-    isolated = (*no_network, *SNAKEMAKE)
-    project.done("results/local/verified/gemm.csv", program=isolated)
-    verified = read_table("verification.csv", project.path("results/local/verified/gemm.csv"))
-    assert set(verified.status) == {"ok"}
 
 
 def test_folders_may_have_spaces_and_quotes_in_their_names(fresh: Fresh, tmp_path: Path) -> None:
