@@ -45,7 +45,7 @@ settings.register_profile("default", settings.get_profile("default"), deadline=N
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow what lies outside tests/unit (whole workflows, kills, ten thousand cases) and
+    """Marks as slow what lies outside tests/unit (whole workflows, kills, thousands of cases) and
     what CI alone runs, and puts slow files first: pytest-xdist, with --no-loadscope-reorder, hands
     them out in this order, and one that starts last would run alone."""
     for item in items:

@@ -40,7 +40,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "catalogue.yaml"
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(ENTRIES)
 def test_each_tiling_is_a_variant_that_fits_or_the_entry_is_refused(
     file: Path, entry: dict[str, Any]

@@ -47,7 +47,7 @@ UNKNOWN = TIMES.map(lambda time: (math.nan, time, math.nan))
 # The interval of a median.
 
 
-@settings(max_examples=2250)
+@settings(max_examples=1000)
 @given(samples(1, 30), POWERS)
 def test_the_interval_lies_around_the_median_at_two_of_the_samples(
     times: list[float], scale: float
@@ -125,7 +125,7 @@ BENCHES = st.builds(
 )
 
 
-@settings(max_examples=1100)
+@settings(max_examples=600)
 @given(RULES, BENCHES)
 def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: Bench) -> None:
     """Its batches double at most and take a tenth of the budget at most."""
@@ -161,7 +161,7 @@ def test_a_resampled_interval_lies_around_the_median_and_repeats(
     assert resampled_interval(np.array(ratios) * scale) == (low * scale, high * scale)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(INTERVALS | UNKNOWN, INTERVALS | UNKNOWN), min_size=1, max_size=3))
 def test_a_quotient_is_a_tie_where_the_times_intervals_meet(
     pairs: list[tuple[Interval, Interval]],

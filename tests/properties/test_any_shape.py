@@ -29,7 +29,7 @@ def test_a_printed_shape_is_read_as_itself(shape: Shape, sign: str) -> None:
     assert parse_shape(str(shape).replace("x", sign), shape.operation) == shape
 
 
-@settings(max_examples=2000)
+@settings(max_examples=1000)
 @given(TEXTS | st.text(max_size=8), st.sampled_from([*OPERATIONS]))
 def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(
     text: str, operation: str
@@ -59,7 +59,7 @@ def test_a_shape_describes_its_product(shape: Shape) -> None:
     assert shape.operations == 2 * computed.sum()
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 @given(SHAPES, st.tuples(st.integers(1, 200), st.integers(1, 200)))
 def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(
     shape: Shape, tile: tuple[int, int]

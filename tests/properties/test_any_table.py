@@ -70,7 +70,7 @@ def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("write", [write_table, write_rows])
-@settings(max_examples=330)
+@settings(max_examples=150)
 @given(written=ANY_ROWS)
 def test_a_table_is_read_back_as_it_was_written(
     folder: Path, write: Callable[..., None], written: Rows

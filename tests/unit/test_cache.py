@@ -7,15 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from support import RIGHT_KERNEL, the_catalogue
+from support import RIGHT_KERNEL
 
 from matmul_sweep.build import cache
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.process.workers import workers
 
 KEY = cache.key_of(["a command"], [])
 
@@ -164,21 +161,3 @@ def test_clones_share_entries_but_for_those_whose_findings_name_their_files(
     assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]
     found = [built(source, tmp_path / "program", watch=True) for source in clones]
     assert found == ["2", "3"]
-
-
-def multiplied(source: Path, program: Path) -> np.ndarray:
-    """A product by a program of one's own, built at the same time as others build theirs."""
-    naive = the_catalogue()["naive"].variants[0]
-    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program)
-    a, c = np.eye(32, dtype=np.float32), np.full((32, 32), np.nan, np.float32)
-    return emulation.launch(program, naive.plan(Gemm(32, 32, 32)), Gemm(32, 32, 32), (a, a), c)
-
-
-@pytest.mark.usefixtures("place", "unoptimised")
-def test_processes_that_build_the_same_at_once_all_get_a_whole_program(tmp_path: Path) -> None:
-    text = RIGHT_KERNEL.replace("* 16", "* 32")
-    source = write(tmp_path / "mine.cu", text)
-    programs = [tmp_path / f"program{i}" for i in range(4)]
-    with workers(4) as pool:
-        for c in pool.map(multiplied, [source] * 4, programs):
-            assert (c == np.eye(32)).all()

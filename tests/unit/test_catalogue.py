@@ -194,13 +194,6 @@ def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text: str) -> Non
         the_catalogue().variant(text)
 
 
-def test_slugs_are_unique_and_safe_in_paths() -> None:
-    variants = [v for kernel in the_catalogue().values() for v in kernel.every_variant]
-    slugs = {v.slug for v in variants}
-    assert len(slugs) == len(variants)
-    assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
-
-
 ROW, LONGEST = {"most_rows": 1}, 65535 * 16  # gridDim.y holds 65535 blocks
 
 

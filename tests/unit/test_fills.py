@@ -49,14 +49,6 @@ def test_an_element_depends_on_its_index_alone(fill: str, which: int) -> None:
     assert (fills.values(fill, 5, which, index) == whole[index.astype(int)]).all()
 
 
-@pytest.mark.parametrize("fill", ["uniform", "digits"])
-def test_matrices_and_seeds_differ(fill: str) -> None:
-    a, b = (fills.matrix(fill, 5, which, 40, 40) for which in (0, 1))
-    other = fills.matrix(fill, 6, 0, 40, 40)
-    for x, y in ((a, b), (a, b.T), (a, other), (a, a.T)):
-        assert (x == y).mean() < 0.2
-
-
 def test_digits_are_rounded_uniform_numbers() -> None:
     """round(9·u): 0 and 9 half as often as the digits between them."""
     x = fills.matrix("digits", 2026, 1, 600, 600)

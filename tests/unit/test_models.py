@@ -72,7 +72,3 @@ def test_a_refusal_names_file_key_value_and_remedy(content: Any, said: str) -> N
     with pytest.raises(UserError) as caught:
         checked(Settings, content, "config.yaml")
     assert str(caught.value).startswith(f"config.yaml: {said}")
-
-
-def test_what_is_allowed_becomes_the_class() -> None:
-    assert checked(Settings, {"device": "cpu", "tile": [2, 1]}, "a.yaml").tile == (2, 1)

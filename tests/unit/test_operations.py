@@ -1,6 +1,5 @@
 """Operations: what each says about its products agrees with the products."""
 
-import numpy as np
 import pytest
 from support import the_catalogue
 
@@ -18,18 +17,6 @@ def test_the_factors_of_the_inputs_multiply_to_c(operation: Operation) -> None:
     assert left.shape[1] == right.shape[0] == shape.terms
     assert (left.shape[0], right.shape[1]) == shape.output
     assert len(inputs) + 1 == operation.signature[0] == len(shape.elements)
-
-
-@every
-def test_numpys_routine_computes_the_product_of_the_factors(operation: Operation) -> None:
-    if "numpy.matmul" not in operation.routines:
-        pytest.skip("NumPy has no product of this dtype")
-    shape = operation.shapes_around(16, 16)[-1]
-    inputs = fills.inputs("digits", 1, shape, operation.dtype)
-    c = np.empty(shape.output, operation.dtype)
-    operation.routines["numpy.matmul"].product(shape, *inputs, c)
-    left, right = operation.factors(*inputs)
-    np.testing.assert_array_equal(c, left @ right)
 
 
 @every
