@@ -28,7 +28,6 @@ from matmul_sweep.experiment.dataset.tables import read_table
 
 pytestmark = pytest.mark.long
 
-COMPLETED = "the same command completed; no finished point lost or measured again"
 Moment = Callable[[Any, Running], None]
 
 
@@ -82,23 +81,20 @@ JOB_MOMENTS = [
 ]  # fmt: skip
 
 
-def disturb_all(jobs: list[Job], moments: list[Moment], number: int, undisturbed: Job) -> None:
+@pytest.mark.parametrize(
+    ("number", "moments"),
+    [(signal.SIGKILL, JOB_MOMENTS), (signal.SIGTERM, JOB_MOMENTS[1:4:2])],
+    ids=["killed", "terminated"],
+)
+def test_a_job(
+    undisturbed: Job, new_job: Callable[..., Job], number: int, moments: list[Moment]
+) -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [new_job() for _ in moments]
         hit = [*pool.map(disturb, jobs, moments, [number] * len(jobs))]
     assert sum(hit) >= len(jobs) - 1  # the last moment lies milliseconds before the end
     for job in jobs:
         assert job.file("points.csv") == undisturbed.file("points.csv")
-
-
-def test_a_killed_job(undisturbed: Job, new_job: Callable[..., Job]) -> None:
-    jobs = [new_job() for _ in JOB_MOMENTS]
-    disturb_all(jobs, JOB_MOMENTS, signal.SIGKILL, undisturbed)
-
-
-def test_a_terminated_job(undisturbed: Job, new_job: Callable[..., Job]) -> None:
-    moments = JOB_MOMENTS[1:4:2]
-    jobs = [new_job() for _ in moments]
-    disturb_all(jobs, moments, signal.SIGTERM, undisturbed)
 
 
 # Snakemake itself.
@@ -146,29 +142,19 @@ def disturb_run(project: Project, moment: Moment, number: int) -> bool:
     return running.returncode != 0
 
 
-def disturb_runs(
-    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int
+@pytest.mark.parametrize(
+    ("number", "moments"), [(signal.SIGKILL, 3), (signal.SIGTERM, 1)], ids=["killed", "terminated"]
+)
+def test_a_run(
+    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int, moments: int
 ) -> None:
-    one = slice(None) if number == signal.SIGKILL else slice(1)
-    start, measuring = FROM_THE_START[one], MEASURING[one]
+    """At so many moments before it measures, and as many from then on."""
+    start, measuring = FROM_THE_START[:moments], MEASURING[:moments]
     projects = [
         *(new_project("counted") for _ in start),
         *(counting(copy_of(verified)) for _ in measuring),
     ]
-    moments = start + measuring
     with ThreadPoolExecutor(WORKERS) as pool:
-        hit = [*pool.map(disturb_run, projects, moments, [number] * len(moments))]
+        hit = [*pool.map(disturb_run, projects, start + measuring, [number] * len(projects))]
     for was_hit in hit:
         assert was_hit or number == signal.SIGTERM  # which lets a job that runs end
-
-
-def test_a_killed_run(
-    new_project: Callable[..., Project], verified: Project, copy_of: Copy
-) -> None:
-    disturb_runs(new_project, verified, copy_of, signal.SIGKILL)
-
-
-def test_a_terminated_run(
-    new_project: Callable[..., Project], verified: Project, copy_of: Copy
-) -> None:
-    disturb_runs(new_project, verified, copy_of, signal.SIGTERM)
