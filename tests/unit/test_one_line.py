@@ -64,7 +64,6 @@ TRIED = [
     (KERNEL, "blocks=few", "blocks"),
     ("\0\1\2", "", "not a text"),
     ("namespace a {" * 1200 + KERNEL + "}" * 1200, "", "nested too deeply"),
-    ("(a<" * 330000, "", "reading it takes more than"),
 ]  # fmt: skip
 # What stands in a kernel, what stands in its place, and the line.
 SPOILT = [
@@ -95,7 +94,6 @@ def refused(
 ) -> Path:
     """The folder in which a command is typed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(verdict, "READ_SECONDS", 2.0)
     return tmp_path
 
 
@@ -125,6 +123,14 @@ def test_a_cut_file(command: Command, refused: Path, sets: Path) -> None:
         shutil.copytree(sets / folder, refused / folder)
     os.truncate(refused / "b" / "device.json", 20)
     assert "b/device.json: cut short or damaged" in command("compare", "a", "b").error()
+
+
+def test_a_file_that_takes_long_to_read(
+    command: Command, refused: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict, "READ_SECONDS", 0.1)
+    (refused / "mine.cu").write_text("(a<" * 200000)
+    assert "reading it takes more than" in command("try", "mine.cu").error()
 
 
 def test_a_file_of_a_gigabyte(command: Command, refused: Path) -> None:
