@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from matmul_sweep.experiment.dataset.changes import KEY, compare_points
 from matmul_sweep.experiment.dataset.derived import resampled_interval
-from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval, settled
+from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval
 from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
 from matmul_sweep.experiment.measure import sampling
 from matmul_sweep.experiment.measure.sampling import collect
@@ -107,9 +107,10 @@ class Bench:
 
     def reasons(self, rule: Rule, taken: int, now: float) -> set[str]:
         """Why sampling may stop after so many samples and seconds."""
-        narrow = (settled(times, rule.interval) for times in self.between(0, taken))
+        ends = [(*median_interval(own), np.median(own)) for own in self.between(0, taken)]
+        narrow = all((high - low) / 2 <= rule.interval * middle for low, high, middle in ends)
         reasons = {
-            "interval": taken >= rule.minimum and all(narrow),
+            "interval": taken >= rule.minimum and narrow,
             "maximum": taken >= rule.maximum,
             "seconds": now >= rule.seconds * (1 if taken >= SMALLEST else 2),
         }

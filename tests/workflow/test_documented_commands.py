@@ -245,24 +245,6 @@ def test_a_block_says_what_it_needs(page: Path) -> None:
         assert wanted == ({block["needs"]} if block["needs"] else set()), text
 
 
-def test_a_target_that_an_option_swallows_is_found(planned: Project) -> None:
-    wrong = Command(("snakemake", "--cores", "4", "--resources", "gpu=2", "all"))
-    with pytest.raises(AssertionError, match="all"):
-        plan(wrong, planned)
-
-
-def test_what_is_no_command_of_the_project_is_found(measured: Project) -> None:
-    with pytest.raises(AssertionError, match="say here how"):
-        check_of(Command(("make", "all")))
-    for words in ("python scripts/nothing.py", "python scripts/search.py --no-such-option"):
-        with pytest.raises(AssertionError):
-            run(Command(tuple(words.split())), measured)
-    with pytest.raises(AssertionError, match="cuda11"):
-        check_uv(Command(("uv", "sync", "--group", "cuda11")), measured)
-    with pytest.raises(AssertionError, match="nobody"):
-        choose_tests(Command(("pytest", "-m", "nobody")), measured)
-
-
 def test_the_commands_of_a_page_are_all_found() -> None:
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
            "```yaml\nno: command\n```\n<!-- needs: gpu -->\n```\nf\n```\n"  # fmt: skip

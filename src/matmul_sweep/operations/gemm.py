@@ -1,6 +1,6 @@
 """C = A·B in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -68,14 +68,6 @@ def cublas_sgemm(cublas: Any, shape: Gemm, a: int, b: int, c: int) -> None:
     cublas.gemm("float32", shape.m, shape.n, shape.k, a, b, c)
 
 
-CLASSES: Mapping[str, Callable[[Gemm], bool]] = {
-    "square": lambda shape: shape.square,
-    "deep": lambda shape: shape.k >= MUCH * max(shape.output),
-    "shallow": lambda shape: MUCH * shape.k <= min(shape.output),
-    "flat": lambda shape: MUCH * shape.m <= shape.n,
-    "narrow": lambda shape: MUCH * shape.n <= shape.m,
-}
-
 GEMM = Operation(
     name=Gemm.operation,
     shape=Gemm,
@@ -93,5 +85,11 @@ GEMM = Operation(
     shapes_around=shapes_around,
     title="C = A·B",
     work="2mnk",
-    classes=CLASSES,
+    classes={
+        "square": lambda shape: shape.square,
+        "deep": lambda shape: shape.k >= MUCH * max(shape.output),
+        "shallow": lambda shape: MUCH * shape.k <= min(shape.output),
+        "flat": lambda shape: MUCH * shape.m <= shape.n,
+        "narrow": lambda shape: MUCH * shape.n <= shape.m,
+    },
 )

@@ -1,11 +1,11 @@
 """C = A·B in bfloat16, summed in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from matmul_sweep.operations.gemm import CLASSES, Gemm, shapes_around
-from matmul_sweep.operations.operation import TUNED, Operation, Routine
+from matmul_sweep.operations.gemm import GEMM, Gemm, shapes_around
+from matmul_sweep.operations.operation import TUNED, Routine
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,14 @@ def cublas_gemm_ex(cublas: Any, shape: GemmBf16, a: int, b: int, c: int) -> None
     cublas.gemm_ex("bfloat16", "bfloat16", shape.m, shape.n, shape.k, a, b, c)
 
 
-GEMM_BF16 = Operation(
+GEMM_BF16 = replace(
+    GEMM,
     name=GemmBf16.operation,
     shape=GemmBf16,
     dtype="bfloat16",
     output="bfloat16",
-    sums="float32",
-    left_transposed=False,
-    right=1,
     routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gemm_bf16",),
     shapes_around=partial(shapes_around, kind=GemmBf16),
-    title="C = A·B",
-    work="2mnk",
-    classes=CLASSES,
     figure_prefix="gemm_bf16_",
 )

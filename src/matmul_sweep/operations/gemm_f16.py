@@ -1,11 +1,11 @@
 """C = A·B of halves, summed and stored in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from matmul_sweep.operations.gemm import CLASSES, Gemm, shapes_around
-from matmul_sweep.operations.operation import TUNED, Operation, Routine
+from matmul_sweep.operations.gemm import GEMM, Gemm, shapes_around
+from matmul_sweep.operations.operation import TUNED, Routine
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,13 @@ def cublas_gemm_ex(cublas: Any, shape: GemmF16, a: int, b: int, c: int) -> None:
     cublas.gemm_ex("float16", "float32", shape.m, shape.n, shape.k, a, b, c)
 
 
-GEMM_F16 = Operation(
+GEMM_F16 = replace(
+    GEMM,
     name=GemmF16.operation,
     shape=GemmF16,
     dtype="float16",
-    output="float32",
-    sums="float32",
-    left_transposed=False,
-    right=1,
     routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gemm_f16",),
     shapes_around=partial(shapes_around, kind=GemmF16),
-    title="C = A·B",
-    work="2mnk",
-    classes=CLASSES,
     figure_prefix="gemm_f16_",
 )
