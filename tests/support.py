@@ -144,19 +144,26 @@ def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
 
+def changed(configuration: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a configuration with some keys set; `a.b` is key b of section a."""
+    found = copy.deepcopy({**configuration})
+    for key, value in changes.items():
+        *sections, last = key.split(".")
+        functools.reduce(dict.__getitem__, sections, found)[last] = value
+    return found
+
+
 def experiment(
     *kernels: str, device: str = "cpu", catalogue: Path = DEFAULT_CATALOGUE, spread: bool = False,
     **changes: Any,
 ) -> Experiment:  # fmt: skip
     """A run of some kernels, or of all, with some keys of the configuration changed: `a__b` is key
     b of section a. It has one sweep of two small products unless `sweeps` says otherwise."""
-    configuration = copy.deepcopy(DEFAULT) | {
+    usual = DEFAULT | {
         "catalogue": str(catalogue),
         "kernels": list(kernels) or "all",
         "sweeps": {"gemm": {"operation": "gemm", "shapes": [8, "9x8x7"]}},
     }
-    for key, value in changes.items():
-        *sections, last = key.split("__")
-        functools.reduce(dict.__getitem__, sections, configuration)[last] = value
+    configuration = changed(usual, {key.replace("__", "."): own for key, own in changes.items()})
     entries = the_catalogue() if catalogue == DEFAULT_CATALOGUE else load_catalogue(catalogue)
     return Experiment(configuration, entries, device, ("sm_90",), spread)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from snakemake.utils import update_config
-from support import ROOT, Entry, WriteCatalogue, the_catalogue
+from support import DEFAULT as CONFIGURATION
+from support import ROOT, Entry, WriteCatalogue, changed, the_catalogue
 
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan.configuration import (
@@ -19,23 +20,11 @@ from matmul_sweep.experiment.plan.configuration import (
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
-DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-DEFAULT["catalogue"] = str(ROOT / DEFAULT["catalogue"])
+DEFAULT = CONFIGURATION | {"catalogue": str(DEFAULT_CATALOGUE)}
 
 RANDOM = {"random": 5, "seed": 1, "from": 64, "to": 4096}
-
-
-def changed(changes: dict[str, Any]) -> dict[str, Any]:
-    """The default configuration with some keys set; `a.b` is key b of section a."""
-    config = copy.deepcopy(DEFAULT)
-    for key, value in changes.items():
-        *sections, last = key.split(".")
-        place = config
-        for section in sections:
-            place = place[section]
-        place[last] = value
-    return config
 
 
 # A key and its value, and the line after the names of the files.
@@ -78,7 +67,7 @@ REFUSED = [
 @pytest.mark.parametrize(("key", "value", "said"), REFUSED)
 def test_a_mistake_is_one_line_naming_files_key_and_value(key: str, value: Any, said: str) -> None:
     with pytest.raises(UserError) as caught:
-        check_configuration(changed({key: value}), ["config/config.yaml", "mine.yaml"])
+        check_configuration(changed(DEFAULT, {key: value}), ["config/config.yaml", "mine.yaml"])
     assert str(caught.value).startswith(f"config/config.yaml + mine.yaml: {said}")
 
 
@@ -96,7 +85,7 @@ def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
         "sampling": {"seconds": 7},
         "limits": {"cpu_seconds": 8},
     }
-    config = changed({f"sweeps.gram.{key}": value for key, value in own.items()})
+    config = changed(DEFAULT, {f"sweeps.gram.{key}": value for key, value in own.items()})
     gemm, gram = sweep_of(config, "gemm"), sweep_of(config, "gram")
     assert (gram["caches"], gram["modes"], gram["fills"]) == (["hot"], ["sustained"], ["uniform"])
     assert gram["sampling"] == config["sampling"] | {"seconds": 7}
@@ -105,7 +94,9 @@ def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
 
 
 def test_random_shapes_are_a_list_to_all_that_follows() -> None:
-    config = changed({"sweeps.gram.shapes": RANDOM | {"to": "20000x9000", "operations": 1e9}})
+    config = changed(
+        DEFAULT, {"sweeps.gram.shapes": RANDOM | {"to": "20000x9000", "operations": 1e9}}
+    )
     sweep, listed = sweep_of(config, "gram"), sweep_of(config, "gemm")
     assert sweep["random"] == config["sweeps"]["gram"]["shapes"]
     assert sweep["shapes"] == sweep_of(config, "gram")["shapes"]
@@ -116,7 +107,7 @@ def test_random_shapes_are_a_list_to_all_that_follows() -> None:
 
 
 def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> None:
-    config = changed({"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
+    config = changed(DEFAULT, {"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
     config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
     sweep = sweep_of(config, "gemm")
     assert spared(sweep, on_gpu=False) == {Gemm(64, 64, 64), Gemm(8192, 8192, 8192)}
@@ -125,7 +116,7 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
 
 def chosen(device: str, changes: dict[str, Any]) -> dict[str, set[str]]:
     """The variants of each sweep."""
-    jobs = chosen_jobs(changed(changes), the_catalogue(), device)
+    jobs = chosen_jobs(changed(DEFAULT, changes), the_catalogue(), device)
     return {name: {variant.name for variant in own.values()} for name, own in jobs.items()}
 
 
@@ -164,4 +155,4 @@ def test_a_document_that_nobody_knows_is_named(
 ) -> None:
     path = write_catalogue({"mine": entry(documents=["009"])})
     with pytest.raises(UserError, match="mine: documents: '009' is not one of 000, 001, 002"):
-        check_configuration(changed({"catalogue": str(path)}), [])
+        check_configuration(changed(DEFAULT, {"catalogue": str(path)}), [])

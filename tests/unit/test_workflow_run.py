@@ -7,18 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
-from support import ROOT
+from support import DEFAULT
 
 from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.plan.workflow import CEILINGS, LOCAL, Run
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
-DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 CONFIGURED = {
-    "catalogue": str(ROOT / DEFAULT["catalogue"]),
+    "catalogue": str(DEFAULT_CATALOGUE),
     "kernels": ["naive", "cpu_blas"],
     "sweeps": {"mine": {"operation": "gemm", "shapes": [8]}},
 }

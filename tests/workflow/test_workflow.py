@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
-from support import RIGHT_KERNEL, ROOT
+from support import DEFAULT, RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Kind
@@ -499,9 +499,8 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_default_run_has_the_systems_of_the_documents(device: str) -> None:
-    configuration = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    catalogue = load_catalogue(ROOT / configuration["catalogue"])
-    experiment = Experiment(configuration, catalogue, device, ("sm_90",))
+    catalogue = load_catalogue()
+    experiment = Experiment(DEFAULT, catalogue, device, ("sm_90",))
     rows = [*((sweep, v) for (sweep, _), own in experiment.measured.items() for v in own),
             *experiment.unmeasured]  # fmt: skip
     for operation, systems in DOCUMENTS.items():
