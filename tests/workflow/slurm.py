@@ -75,14 +75,13 @@ where="${{SLURM_JOB_ID-none}} ${{CUDA_VISIBLE_DEVICES-none}}"
 echo "$where $begun $(date +%s.%N) $1" >> {folder}/runs
 exit $code
 """
-COLUMNS = {"JobID": 10, "State": 12, "Comment": 100, "tres-per-job": 20}
+COLUMNS = {"JobID": 10, "Comment": 100, "tres-per-job": 20}
 
 
 class Job(NamedTuple):
-    """A job as squeue shows it: its number, state, comment (the rule and wildcards), and GPUs."""
+    """A job as squeue shows it: its number, comment (the rule and wildcards), and GPUs."""
 
     number: int
-    state: str
     comment: str
     gpus: str
 
@@ -102,7 +101,6 @@ class Slurm:
     """A running Slurm, and the environment in which its clients and jobs find it."""
 
     folder: Path
-    host: str
     environment: dict[str, str]
 
     def ask(self, *command: str) -> str:
@@ -131,8 +129,8 @@ def job_of(line: str) -> Job:
     for width in COLUMNS.values():
         values.append(line[start : start + width].strip())
         start += width
-    number, state, comment, gpus = values
-    return Job(int(number), state, comment, "" if gpus == "N/A" else gpus)
+    number, comment, gpus = values
+    return Job(int(number), comment, "" if gpus == "N/A" else gpus)
 
 
 def missing() -> str | None:
@@ -155,7 +153,7 @@ def started(folder: Path) -> Iterator[Slurm]:
         "SLURM_CONF": f"{folder}/slurm.conf",
         "PATH": f"{folder}/bin:{PATH}",
     }
-    slurm = Slurm(folder, host, environment)
+    slurm = Slurm(folder, environment)
     munge = [f"--{name}={folder}/munge.{suffix}" for name, suffix in
              (("socket", "socket"), ("key-file", "key"), ("pid-file", "pid"),
               ("log-file", "log"), ("seed-file", "seed"))]  # fmt: skip
