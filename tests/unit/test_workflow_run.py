@@ -11,6 +11,7 @@ from support import DEFAULT
 
 from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE
 from matmul_sweep.experiment.dataset.tables import DATA_SET
+from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.workflow import CEILINGS, LOCAL, Run
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
@@ -76,8 +77,12 @@ def test_a_run_with_gpus_gives_each_of_its_jobs_a_share_of_the_cores(begin: Begi
     assert LOCAL / "counters.csv" in run.evidence(job(dataset="local"))
 
 
-def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here(begin: Begin) -> None:
+def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here_nor_looked_for(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "gpus", lambda: pytest.fail("this machine was asked"))
     run = begin(away=True)
+    run.check({"measure_part"})
     assert (run.device, run.machine) == ("gpu", "")
     assert [file.name for file in run.measured()] == ["cpu_blas", "naive", CEILINGS]
     assert run.undisturbed_cores(job(sweep="mine", part="naive")) == 1
