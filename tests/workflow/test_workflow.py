@@ -398,37 +398,28 @@ def refusal(project: Project, *arguments: str, **environment: str) -> str:
     return line
 
 
-def give_twice(project: Project) -> None:
-    """Snakemake's reader takes the last of its values."""
-    project.configure()
-    project.edit("config/test.yaml", "device: cpu\n")
-
-
-# What is written, the command, and what the line says.
-REFUSED: dict[str, tuple[Callable[[Project], object], list[str], list[str]]] = {
-    "an unknown key": (
-        lambda project: project.configure(colour="red"), ["all"], ["config/test.yaml", "colour"],
+# Keys of the configuration and text behind them, the command, and what the line says.
+REFUSED = {
+    "an unknown key": ({"colour": "red"}, "", "all", ["config/test.yaml", "colour"]),
+    "a key given twice": (  # of which Snakemake's reader takes the last value
+        {}, "device: cpu\n", "all", ["config/test.yaml: line", "key 'device' is given twice"],
     ),
-    "a key given twice": (
-        give_twice, ["all"], ["config/test.yaml: line", "key 'device' is given twice"],
-    ),
-    "a bad value on the command line": (
-        CHANGES["nothing"][0], ["all", "--config", "seed=-1"], ["--config", "seed: '-1'"],
-    ),
+    "a bad value on the command line": ({}, "", "all --config seed=-1", ["--config", "seed: '-1'"]),
     "jobs that would look for their GPU here": (
-        CHANGES["nothing"][0], ["measure", "--executor", "slurm", "--jobs", "2"],
-        ["--workflow-profile profiles/slurm"],
+        {}, "", "measure --executor slurm --jobs 2", ["--workflow-profile profiles/slurm"],
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", REFUSED)
-def test_a_mistake_is_one_clear_line(fresh: Fresh, mistake: str) -> None:
-    write, arguments, named = REFUSED[mistake]
+@pytest.mark.parametrize(("keys", "text", "command", "named"), REFUSED.values(), ids=REFUSED)
+def test_a_mistake_is_one_clear_line(
+    fresh: Fresh, keys: dict[str, str], text: str, command: str, named: list[str]
+) -> None:
     project = fresh()
     project.write_catalogue("cpu_blas")
-    write(project)
-    line = refusal(project, *arguments)
+    project.configure(**keys)
+    project.edit("config/test.yaml", text)
+    line = refusal(project, *command.split())
     assert all(fragment in line for fragment in named), line
     assert not project.path("results/local/build").exists()
 
