@@ -1,10 +1,8 @@
 """What a measuring job leaves, takes over, and does after a failure."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,16 +81,12 @@ def test_what_failed_its_verification_is_not_timed(command: Command, tmp_path: P
 def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def opened() -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace()
-
     def timed(sweeps: list[Sweep], *_: object) -> Any:
         asked.extend(sweep.variant.name for sweep in sweeps)
         return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}
 
     asked: list[str] = []
-    monkeypatch.setattr(program, "opened", opened)
+    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
     monkeypatch.setattr(program, "timed_together", timed)
     run = experiment("naive", "vectors", device="gpu", caches=["alone"])
     job = program.Measuring(run, "gemm", tmp_path, tmp_path / "journal", tmp_path)
@@ -115,15 +109,11 @@ def test_after_a_lost_gpu_another_process_measures_the_rest(
 ) -> None:
     """On a card that is not there; each folder says which process left it."""
 
-    @contextmanager
-    def opened() -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace()
-
     def timed(sweep: Sweep, *_: object) -> dict[str, Any]:
         sweep.lost = "it hangs" if sweep.variant.name == "naive/32" else ""
         return {"uuid": str(os.getpid())}
 
-    monkeypatch.setattr(program, "opened", opened)
+    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
     monkeypatch.setattr(program, "timed_on_gpu", timed)
     run = experiment("naive", "vectors", device="gpu")
     variants = run.measured["gemm", "gpu"]

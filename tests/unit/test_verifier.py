@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -220,15 +220,13 @@ def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
 ) -> None:
     """On a card that is not there; the reason in each row is the process that ran it."""
 
-    @contextmanager
-    def runner(place: str, *_: object, **__: object) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(place=place)
-
     def verify(run: Any, variant: Variant, shapes: Sequence[Shape], *_: object) -> Rows:
         status = "failed" if variant.name == "naive/32" else "ok"
         return refused(variant, run.place, shapes[:1], status, str(os.getpid()))
 
-    monkeypatch.setattr(program, "runner", runner)
+    monkeypatch.setattr(
+        program, "runner", lambda place, *_, **__: nullcontext(SimpleNamespace(place=place))
+    )
     monkeypatch.setattr(program, "verify", verify)
     run = experiment("naive", "vectors", "cpu_blas", device="gpu")
     found, tasks = verifier(run, tmp_path), tasks_of(run, "gemm")
