@@ -43,6 +43,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
 def test_a_published_set_follows_from_its_samples(command: Command, folder: Path) -> None:
     told = command("check_set", "--earlier", folder)

@@ -8,6 +8,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
@@ -82,6 +83,7 @@ def test_the_whole_closure_is_pinned_exactly() -> None:
     assert {split(name)[0] for name in direct} <= {pin.split("==")[0] for pin in pins}
 
 
+@pytest.mark.long
 def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> None:
     lists = [EXTRAS["classroom"], GROUPS["classroom"]]
     known, everything = packages_of(*lists), packages_of(*EXTRAS.values(), *GROUPS.values())

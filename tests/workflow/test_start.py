@@ -18,6 +18,8 @@ import yaml
 from project import SNAKEMAKE, Fresh, Project
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 
+pytestmark = pytest.mark.long
+
 KERNELS, SHAPES = 500, 40
 NAME = "as_long_as_the_schema_lets_a_kernel_s_name_be"  # and a number of three digits
 
@@ -73,7 +75,6 @@ def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
     assert full[-1] < 3 * least[-1], (least, full)
 
 
-@pytest.mark.long
 def test_500_kernels_at_40_shapes_start_in_the_time_of_ten_empty_ones_and_with_short_commands(
     large: Project, empty: Start
 ) -> None:
