@@ -28,7 +28,8 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     storages = [usual, *(one for one in map(frozenset, STORED) if one != usual)]
     for columns in storages:
         stored = stored_so(bench, columns, folder)
-        if not right(stored.run(stored.shape(SIDE, SIDE, SIDE), (1, 1, 1)), whole=False):
+        square = stored.shape(SIDE, SIDE, SIDE)
+        if not right(stored.run(square, stored.first_block(square)), whole=False):
             continue
         stored = stored.with_tile(SIDE)  # the same for every order of the numbers
         for one in reordered(stored):

@@ -201,6 +201,17 @@ class Bench:
         fixed = self.launch.blocks or self.launch.fixed
         return not fixed and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
 
+    def first_block(self, shape: Shape) -> plans.Grid:
+        """A grid of one block, or the file's if blocks depend on it."""
+        return (not self.blocks_apart and self.launch.grid_of_file(shape)) or (1, 1, 1)
+
+    @property
+    def arithmetic(self) -> str:
+        """How precisely the kernel multiplies: tf32 if it says so."""
+        text = "".join(self.program.needed.values())
+        tensor = self.signature.operation.dtype == "float32" and re.search(r"\btf32\b", text)
+        return "tf32" if tensor else "full"
+
     @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
@@ -244,7 +255,7 @@ class Bench:
         if beta and before is not None:
             expected, magnitude = expected + beta * before, magnitude + np.abs(beta * before)
         roundings = shape.terms + (1 if factors == ALONE else 4)
-        scale = operation.error_scale(roundings)
+        scale = operation.error_scale(roundings, self.arithmetic)
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
     def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
@@ -275,7 +286,7 @@ class Bench:
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
-            for one in probes if found and one.wrong.any()
+            for one in probes if found and one.wrong.any() and self.blocks_apart
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -306,6 +317,7 @@ class Bench:
             (rows - 1, columns + 1, wide + 1), (2 * rows, 2 * columns, wide + 1),
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
+            (64, 128, 64), (128, 64, 128),  # whole tiles of warps that lie in a line
             (high + 1, 3, 9), (3, across + 1, 9), (high + 1, across + 1, 5),
             (2 * high, 2 * across, 3),
         ]  # fmt: skip

@@ -18,7 +18,8 @@ CAST = re.compile(
     r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
 )
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
-PRIMES = (1009, 2003, 3001)  # sizes that no program has of its own
+# Sizes far from those that programs have, so that no grid is that of a program's own by chance.
+PRIMES = (70001, 80021, 90001)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,12 @@ WORDS_OF_C = word_set(
 
 @dataclass(frozen=True)
 class Source:
-    """A hand-in. text: as pasting left it, repaired line by line."""
+    """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
+    those of the headers beside it, in the place of their own."""
 
     path: Path
     text: str
+    values: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def place(self) -> Path:
@@ -230,14 +232,14 @@ class Source:
 
     def with_values(self, values: Mapping[str, str]) -> "Source":
         """The same with other values of some macros and constants, in the same lines."""
-        text = self.text
-        for node in reversed([*syntax.of_type(self.tree, "preproc_def", "init_declarator")]):
+        text, kinds = self.text, ("preproc_def", "init_declarator", "enumerator")
+        for node in reversed([*syntax.of_type(self.tree, *kinds)]):
             name = part(node, "name", self.text) or part(node, "declarator", self.text)
             value = node.child_by_field_name("value")
             if value and name in values:
                 end = text[value.end_byte :]
                 text = text[: value.start_byte] + values[name] + end
-        return replace(self, text=text)
+        return replace(self, text=text, values=tuple(values.items()))
 
     def without(self, text: str, drops: Callable[["Include"], object]) -> str:
         """A text of its lines without the lines of some headers."""
@@ -339,7 +341,7 @@ def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
     for include in source.includes:
         if include.beside and include.beside.resolve() not in seen:
             seen.add(include.beside.resolve())
-            header = read(include.beside)
+            header = read(include.beside).with_values(dict(source.values))
             yield from headers_of(header, seen)
             yield header
 
