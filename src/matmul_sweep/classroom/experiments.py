@@ -317,7 +317,8 @@ class Bench:
             (rows - 1, columns + 1, wide + 1), (2 * rows, 2 * columns, wide + 1),
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
-            (64, 128, 64), (128, 64, 128),  # whole tiles of warps that lie in a line
+            # Whole tiles, and those of warps that lie in a line.
+            (min(high, 256), min(across, 256), 64), (64, 128, 64), (128, 64, 128),
             (high + 1, 3, 9), (3, across + 1, 9), (high + 1, across + 1, 5),
             (2 * high, 2 * across, 3),
         ]  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 
 from tree_sitter import Node
@@ -18,7 +18,15 @@ from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch
-from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
+from matmul_sweep.classroom.signature import (
+    ADDEND,
+    BATCH,
+    LEADING,
+    UNUSED,
+    Parameter,
+    Signature,
+    element_of,
+)
 from matmul_sweep.classroom.source import Include, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
@@ -29,6 +37,7 @@ ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
 NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
+RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
 COMPILE_SECONDS = 60.0
 
 
@@ -118,12 +127,15 @@ class Program:
     def argument(self, parameter: Parameter) -> str:
         """What a parameter of the kernel gets."""
         role, operation = parameter.role, self.signature.operation
-        if role in operation.matrices:
+        if role in operation.matrices or role == ADDEND:
+            role = "C" if role == ADDEND else role
             index = operation.matrices.index(role)
             pointer = f"const_cast<{operation.dtypes[index].cpp}*>(trial_{role})"
             known = self.launch.constants
             rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
-            return f"reinterpret_cast<{parameter.type} (*){rows}>({pointer})" if rows else pointer
+            own = f"{parameter.type} (*){rows}" if rows else f"{parameter.type}*"
+            other = rows or element_of(parameter.type) != parameter.type
+            return f"reinterpret_cast<{own}>({pointer})" if other else pointer
         if role.startswith(LEADING):
             return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
         given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
@@ -188,33 +200,37 @@ def at_its_lines(source: Source, text: str) -> str:
     return f"#line 1 {place}\n{text}\n"
 
 
-def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
-    """Raise CompileMistake if the CUDA compiler refuses the kernel; nothing if there is none."""
+def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
+    """The option that the CUDA compiler needs for the kernel, or nothing. Raises CompileMistake if
+    it refuses the kernel; without a compiler it does not."""
     try:
         compiler = toolchain.cuda()
     except UserError:
-        return
+        return ""
     include = headers_of(compiler, beside(program, folder))
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
+    # Compilers look into a template only where it is used.
+    use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
     # A header beside the file may need another one, which is not here, or another version of CUDA
     # for the host; then what the kernel uses of it has to do.
-    for text in (program.text, program.flat(lambda _: False)):
-        # Compilers look into a template only where it is used.
-        use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
+    for text, option in product((program.text, program.flat(lambda _: False)), ("", RELAXED)):
+        if option and option not in report:
+            continue
         source.write_text(program.defines + text + use)
-        command = [*compiler, *target, *toolchain.FLAGS["cuda"], str(source)]
+        command = [*compiler, *target, *toolchain.FLAGS["cuda"], *option.split(), str(source)]
         try:
             done = run_limited(command, COMPILE_SECONDS)
         except subprocess.TimeoutExpired:
             late = "the compiler takes longer than a minute"
             raise CompileMistake(program.kernel.line, late) from None
         report = done.stdout + done.stderr
-        if not NO_HEADER.search(report) and not of_host(report, program):
+        if not (NO_HEADER.search(report) or of_host(report, program) or RELAXED in report):
             break
     if done.returncode:
         toolchain.check_machine(compiler[-1], done)
         raise compile_mistake(report, program)
+    return option
 
 
 def of_host(report: str, program: Program) -> bool:

@@ -34,6 +34,7 @@ ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is st
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
 CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
 SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
@@ -45,9 +46,9 @@ SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|lengt
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 TAKEN = (
-    "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers or "
-    "structs with one, A and B of one type; one that takes more, such as a workspace or a tensor "
-    "map, cannot be tried alone"
+    "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
+    "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
+    "such as a workspace or a tensor map, cannot be tried alone"
 )
 
 
@@ -56,8 +57,8 @@ class Parameter:
     """A parameter of a kernel, a member of one, or a constant of the file that is a dimension.
 
     position: which parameter it is, or is a member of; -1 for a constant. member: its name there.
-    role: A, B, C, m, n, k, alpha, beta, ldA, ldB, ldC or batch, once it is known. value: the only
-    one that it can have, or 0.
+    role: A, B, C, m, n, k, alpha, beta, ldA, ldB, ldC, batch or addend, once it is known. value:
+    the only one that it can have, or 0.
     """
 
     name: str
@@ -131,7 +132,8 @@ def signature_of(
     types = source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source.structs, where)]  # fmt: skip
-    pointers = [p for p in parameters if p.pointer]
+    parameters = with_addend(parameters)
+    pointers = [p for p in parameters if p.pointer and not p.role]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
     roles = matrices(pointers)
@@ -187,8 +189,8 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 def operation_of(pointers: Sequence[Parameter], roles: Mapping[str, str], where: str) -> Operation:
     """The product of matrices of these types. Raises UserError."""
-    inputs = {p.type for p in pointers if roles[p.name] != "C"}
-    (output,) = (p.type for p in pointers if roles[p.name] == "C")
+    inputs = {element_of(p.type) for p in pointers if roles[p.name] != "C"}
+    (output,) = (element_of(p.type) for p in pointers if roles[p.name] == "C")
     if len(inputs) > 1 or not {*inputs, output} <= ELEMENTS.keys():
         raise UserError(
             f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}; a kernel {TAKEN}: "
@@ -232,6 +234,12 @@ def parsed(
     yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
 
 
+def element_of(kind: str) -> str:
+    """The type of the elements of a vector such as float4, or the type itself."""
+    of_vector = kind not in ELEMENTS and kind[-1:] in ("2", "4") and kind[:-1] in ELEMENTS
+    return kind[:-1] if of_vector else kind
+
+
 def resolved(kind: str, types: Mapping[str, str]) -> str:
     """A type without its namespaces, by the name that no other stands for."""
     for _ in range(8):  # names of names
@@ -255,6 +263,18 @@ def constants_as_parameters(
     if len(names) < 2 and len(alone) == 1:
         names = alone
     return [Parameter(name, "int", False, True, value=sizes[name]) for name in names]
+
+
+def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
+    """The parameters; of four matrices and beta, the one that is added has its role: C by its name,
+    or the last but the output."""
+    pointers = [p for p in parameters if p.pointer]
+    if len(pointers) != 4 or not any(p.role == "beta" for p in parameters):
+        return [*parameters]
+    writable = [p for p in pointers if not p.constant]
+    inputs = [p for p in pointers if p is not (writable if len(writable) == 1 else pointers)[-1]]
+    addend = next((p for p in inputs if "c" in words_of(p.name)), inputs[-1])
+    return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 
 def words_of(name: str) -> list[str]:

@@ -66,7 +66,8 @@ class Verdict:
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
-    unjudged: why other kernels of the file have no verdict. doubt: for which strict grading would
+    unjudged: why other kernels of the file have no verdict. option: without which the compiler
+    of CUDA refuses the kernel. doubt: for which strict grading would
     refuse the hand-in. given: settings from the command line. seed: of strict grading, or None.
     """
 
@@ -80,6 +81,7 @@ class Verdict:
     rule: str = ""
     convention: tuple[str, str] = ("", "")
     unjudged: Sequence[str] = ()
+    option: str = ""
     picture: Run | None = None
     printed: str = ""
     doubt: str = ""
@@ -215,7 +217,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         built = pool.submit(build_for_cpu, program, folder)
         graded = pool.submit(strict.check_text, program, folder)
         try:
-            checked.result()
+            verdict = replace(verdict, option=checked.result())
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)

@@ -85,6 +85,8 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
             yield f"  It adds to {c}, which the program clears before."
+    if verdict.option:
+        yield f"  nvcc takes it with the option {verdict.option} only."
     yield from (f"  Not judged: {said}." for said in verdict.unjudged)
     yield from lines_of_grading(verdict)
 

@@ -17,6 +17,7 @@ MARK = re.compile(
     re.DOTALL,
 )
 # A constraint and a value; nvcc knows no names of operands.
+NO_COMMA = re.compile(rf'\)(?={SPACE}")')  # between operands, as nvcc lets pass
 OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\){SPACE})", re.DOTALL)
 # How g++ names an instruction that the interpreter does not know.
 REFUSED = re.compile(r"Refused<((?:'.', )+)")
@@ -73,7 +74,8 @@ def call_of(sections: list[str]) -> str:
     """The call that a statement's template, outputs, inputs and clobbers make."""
     words = [sections[0]] if sections else []
     for direction, section in zip(("output", "input"), sections[1:3], strict=False):
-        for operand in split(f"{section})", 0, ",") if section.strip(" \\\n\t") else ():
+        commas = NO_COMMA.sub("),", section)
+        for operand in split(f"{commas})", 0, ",") if section.strip(" \\\n\t") else ():
             found = OPERAND.fullmatch(operand)
             if found is None:
                 return ""
