@@ -29,7 +29,7 @@ LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations o
 OPERATIONS_A_SECOND = 4e6
 OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
-PROBES = (192, 384)
+PROBES = (192, 512)
 PROBE_TERMS = 64
 SLOW = 1e7  # operations of a product in more than float64
 # A dimension beyond the 8 bits of a char; its square is beyond the 16 of a short. It is prime.
@@ -159,7 +159,8 @@ class Bench:
         threads = math.prod((*launched.grid, *launched.block))
         work = max(shape.operations, OPERATIONS_A_THREAD * threads)
         corners = not grid and work > MANY and self.blocks_apart
-        seconds = LAUNCH_SECONDS + (0.1 if corners else 1.0) * work / OPERATIONS_A_SECOND
+        share = math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
+        seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((launched,)), self.passed(shape), stored,
