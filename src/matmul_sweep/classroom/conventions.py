@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
-from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, Signature
 from matmul_sweep.operations.shapes import Shape
@@ -16,33 +16,46 @@ from matmul_sweep.operations.shapes import Shape
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
 STORED = ("", "B", "A", "AB", "ABC")
 SIDE = 192  # of the matrices by which storage is told
+SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE = 32, 64  # tiles up to which a shape of three different sides is cheap
 
 
 def fitting(bench: Bench, folder: Path) -> Bench | None:
-    """The bench, with its tile, under the convention that its kernel follows; None if it follows
-    none, or does not have to be asked."""
-    if bench.signature.operation.symmetric or bench.signature.settled:
+    """The bench, with its tile, under the convention that its kernel follows, and with the block
+    that it takes; None if it follows none, or does not have to be asked."""
+    told = bench.signature.operation.symmetric or bench.signature.settled
+    if told and not bench.launch.possible:
         return None
-    usual = bench.signature.columns
-    storages = [usual, *(one for one in map(frozenset, STORED) if one != usual)]
-    for columns in storages:
-        stored = stored_so(bench, columns, folder)
+    for stored in candidates(bench, folder, told):
         square = stored.shape(SIDE, SIDE, SIDE)
         if not right(stored.run(square, stored.first_block(square)), whole=False):
             continue
         stored = stored.with_tile(SIDE)  # the same for every order of the numbers
-        for one in reordered(stored):
+        for one in [stored] if told else reordered(stored):
             if right(one.run(different_sides(one)), whole=True):
                 return one
     return None
 
 
+def candidates(bench: Bench, folder: Path, told: bool) -> Iterator[Bench]:
+    """The bench with each storage of its matrices, unless that is told, and each block that the
+    text allows, as far as the time suffices."""
+    end = processor_seconds() + SECONDS
+    usual = bench.signature.columns
+    storages = [usual, *(one for one in map(frozenset, STORED) if one != usual and not told)]
+    for columns in storages:
+        stored = stored_so(bench, columns, folder)
+        for block in bench.launch.possible or [bench.launch.block]:
+            if processor_seconds() < end:
+                yield replace(stored, launch=replace(stored.launch, block=block))
+
+
 def right(run: Run, whole: bool) -> bool:
     """Whether C is right, in all or as far as it was written, and nothing beyond it touched."""
     wrong = run.wrong if whole else run.wrong & ~run.unwritten
+    fine = not run.launch.possible or not run.mistaken  # too many threads do some work twice
     outside = any(one["kind"] == "outside" for one in run.result.findings)
-    return run.result.ended and not outside and not wrong.any() and not run.unwritten.all()
+    return run.result.ended and fine and not outside and not wrong.any() and not run.unwritten.all()
 
 
 def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:

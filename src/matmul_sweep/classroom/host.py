@@ -438,7 +438,7 @@ class Host:
 
     def called(self, node: Node, text: str) -> str:
         """The name of the function that is called, without its namespace and template."""
-        name = syntax.part(node, "function", text)
+        name = syntax.part(node, "function", text).lstrip("( ")
         return re.split(r"[<(]", name)[0].strip().split("::")[-1].split(".")[-1].split("->")[-1]
 
     def value_call_expression(self, node: Node) -> Value:

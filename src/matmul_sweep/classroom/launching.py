@@ -27,6 +27,9 @@ EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
+# Those of a kernel whose text allows several, the commonest first; they are tried.
+USUAL_LINES = ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (1024, 1, 1), (32, 1, 1))
+USUAL_SQUARES = ((16, 16, 1), (32, 32, 1), (8, 8, 1), (32, 8, 1), (32, 4, 1))
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
 # Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
 LADDERS = (
@@ -51,7 +54,7 @@ class Launch:
     LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
     its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
     what is tried in the place of a launch that may be wrong. guessed: what neither the file nor a
-    setting says.
+    setting says. possible: the blocks that the text allows, if it is several.
     """
 
     block: tuple[int, int, int]
@@ -67,6 +70,7 @@ class Launch:
     depth: int = 1
     mended: Callable[[plans.Launch, Shape], plans.Launch] | None = None
     guessed: frozenset[str] = frozenset()
+    possible: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def alone(self) -> "Launch":
@@ -138,14 +142,13 @@ def launch_of(
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
     block = said or (own.block if own else None)
+    possible: tuple[tuple[int, int, int], ...] = ()
     if block is None:
         guessed |= {"block"}
         tilings = {name: value for name, value in values.items() if name not in sizes}
-        block = guessed_block(source, kernel, tilings)
-    if block is None:
-        names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
-        known = f" ({names})" if names else ""
-        raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
+        block, sure = guessed_block(source, kernel, tilings)
+        possible = () if sure else possible_blocks(source, kernel, valued(kernel.bounds, values))
+        block = block or possible[0]
     x, y, z, *_ = (*block, 1, 1)
     if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
@@ -172,7 +175,16 @@ def launch_of(
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
         most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
+        possible=tuple(dict.fromkeys(((x, y, z), *possible))) if possible else (),
     )  # fmt: skip
+
+
+def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
+    """Which block a kernel takes, with the constants that it uses."""
+    values = known_values(source, constants)
+    names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
+    known = f" ({names})" if names else ""
+    return question(f"{source.path}: which block does {kernel.name} take{known}", "block=16x16")
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -244,32 +256,51 @@ def shared_arrays(kernel: Kernel) -> list[list[str]]:
             for array in ARRAY.findall(declared)]  # fmt: skip
 
 
+def possible_blocks(
+    source: Source, kernel: Kernel, bound: int | None
+) -> tuple[tuple[int, int, int], ...]:
+    """The usual blocks of a kernel, of so many threads if __launch_bounds__ says it."""
+    usual = USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
+    return tuple(one for one in usual if math.prod(one) == bound) or usual
+
+
+def counts_by_x(source: Source, kernel: Kernel) -> bool:
+    """Whether a kernel's threads are in a line."""
+    return not uses(source.needed_by(kernel)[source], "threadIdx", "[yz]")
+
+
 def guessed_block(
     source: Source, kernel: Kernel, values: Mapping[str, int]
-) -> tuple[int, ...] | None:
-    """The block that a kernel's own text makes likely, or None if it could be several."""
+) -> tuple[tuple[int, ...] | None, bool]:
+    """The block that a kernel's own text makes likely, if there is one, and whether no other one
+    is as likely."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
     ladder = block_of_ladder(used)
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
-    if not uses(code, "threadIdx", "[yz]"):
+    if counts_by_x(source, kernel):
         if not uses(code, "threadIdx", "x"):
-            return (1,)
+            return (1,), True
         known = tiles if tiles or arrays else sides_of_line(kernel)
-        threads = bound or math.prod(ladder or (0,)) or line_of(arrays, known)
-        return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+        if told := bound or math.prod(ladder or (0,)):
+            return (told,), True
+        threads = line_of(arrays, known)
+        if threads:
+            return (threads,), len(known) == 1
+        return (None, False) if tiles or arrays else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
-        return LINE_BLOCK[1::-1]
+        return LINE_BLOCK[1::-1], True
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
-        return tuple(sides)
+        return tuple(sides), True
     if ladder:
-        return ladder
+        return ladder, True
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
-        return square_of(bound) or DEFAULT_BLOCK
+        return square_of(bound) or DEFAULT_BLOCK, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
-    return (side, side) if 0 < side <= 32 else square_of(bound)
+    found = (side, side) if 0 < side <= 32 else square_of(bound)
+    return found, found is not None
 
 
 def sides_of_line(kernel: Kernel) -> set[int]:
@@ -393,9 +424,12 @@ def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str
 def typical(name: str, kernel: Kernel) -> int:
     """A usual value of a template's parameter."""
     names = {short(one.name) for one in kernel.template if not one.is_type}
-    fitting = (one for one in LADDERS if names <= one.keys() and len(names) > 2)
-    ladder: Mapping[str, int] = min(fitting, key=len, default={})
-    return ladder.get(short(name), TYPICAL)
+    fitting = (one for one in LADDERS if len(names & one.keys()) > 2)
+    likest: Mapping[str, int] = min(
+        fitting, key=lambda one: (-len(names & one.keys()), len(one)), default={}
+    )
+
+    return likest.get(short(name), TYPICAL)
 
 
 def short(name: str) -> str:

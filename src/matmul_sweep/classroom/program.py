@@ -27,7 +27,7 @@ from matmul_sweep.classroom.signature import (
     Signature,
     element_of,
 )
-from matmul_sweep.classroom.source import Include, Source
+from matmul_sweep.classroom.source import Include, Source, question
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
@@ -38,6 +38,8 @@ ERROR = re.compile(
 )
 NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
 RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
+# An error that follows from the value of a template's argument.
+OF_VALUE = re.compile(r"division by zero|zero-sized|static.?assert|shared data|negative|too large")
 COMPILE_SECONDS = 60.0
 
 
@@ -117,6 +119,11 @@ class Program:
                 name = self.argument(members[0])
             arguments.append(name)
         return structs, arguments
+
+    @property
+    def use(self) -> str:
+        """A use of the kernel: compilers look into a template only where it is used."""
+        return f"void* trial_use() {{ return (void*){self.instance}; }}\n"
 
     @property
     def instance(self) -> str:
@@ -209,28 +216,30 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
         return ""
     include = headers_of(compiler, beside(program, folder))
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
-    source = folder / "checked.cu"
-    # Compilers look into a template only where it is used.
-    use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
+    command = [*compiler, *target, *toolchain.FLAGS["cuda"]]
+    report, source = "", folder / "checked.cu"
     # A header beside the file may need another one, which is not here, or another version of CUDA
     # for the host; then what the kernel uses of it has to do.
     for text, option in product((program.text, program.flat(lambda _: False)), ("", RELAXED)):
-        if option and option not in report:
-            continue
-        source.write_text(program.defines + text + use)
-        command = [*compiler, *target, *toolchain.FLAGS["cuda"], *option.split(), str(source)]
-        try:
-            done = run_limited(command, COMPILE_SECONDS)
-        except subprocess.TimeoutExpired:
-            late = "the compiler takes longer than a minute"
-            raise CompileMistake(program.kernel.line, late) from None
-        report = done.stdout + done.stderr
-        if not (NO_HEADER.search(report) or of_host(report, program) or RELAXED in report):
-            break
-    if done.returncode:
-        toolchain.check_machine(compiler[-1], done)
-        raise compile_mistake(report, program)
-    return option
+        if option in report:
+            source.write_text(program.defines + text + program.use)
+            done = checked([*command, *option.split(), str(source)], program)
+            report = done.stdout + done.stderr
+            if not done.returncode:
+                return option
+            if not (NO_HEADER.search(report) or of_host(report, program) or RELAXED in report):
+                break
+    toolchain.check_machine(compiler[-1], done)
+    raise compile_mistake(report, program)
+
+
+def checked(command: Sequence[str], program: Program) -> subprocess.CompletedProcess[str]:
+    """What a compiler comes to. Raises CompileMistake if it takes too long."""
+    try:
+        return run_limited(command, COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        late = "the compiler takes longer than a minute"
+        raise CompileMistake(program.kernel.line, late) from None
 
 
 def of_host(report: str, program: Program) -> bool:
@@ -261,7 +270,10 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         name = undeclared[1]
         message += f"; if another file of the program has it, say {name}= and its value"
     if guessed := program.launch.guessed & program.launch.constants.keys():
-        given = ", ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        given = " ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        if OF_VALUE.search(message):
+            asked = f"with {given}, which is a guess, line {line} does not compile: {message}"
+            raise question(f"{source.path}: {asked}. What does the program give", given)
         message += f" (with {given}, which is a guess)"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():

@@ -260,7 +260,7 @@ def calls(root: Node, text: str) -> Iterator[KernelCall]:
         if not call or not function:
             continue
         arguments = next(of_type(function, "template_argument_list"), None)
-        name = text_of(function, text).split("<")[0].split("::")[-1].strip()
+        name = text_of(function, text).strip("( ").split("<")[0].split("::")[-1].strip()
         yield KernelCall(
             name, texts(arguments, text), texts(mark, text),
             texts(call.child_by_field_name("arguments"), text), line_of(call), call,

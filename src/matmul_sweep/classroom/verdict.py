@@ -26,6 +26,7 @@ from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
+    question_of_block,
     template_arguments,
     used_constants,
 )
@@ -146,10 +147,17 @@ def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) 
     of each.
     """
     found, unjudged = programs_in(path, settings, seed is None)
-    first, *others = (
-        verdict_on(Verdict(NOT_RUN, program, given=settings, seed=seed)) for program in found
-    )
-    return [replace(first, unjudged=unjudged), *others]
+    verdicts: list[Verdict] = []
+    refused = []
+    for program in found:
+        try:
+            verdicts.append(verdict_on(Verdict(NOT_RUN, program, given=settings, seed=seed)))
+        except UserError as error:
+            refused.append(error)
+    if not verdicts:
+        raise refused[0]
+    unjudged += [str(error).removeprefix(f"{path}: ") for error in refused]
+    return [replace(verdicts[0], unjudged=unjudged), *verdicts[1:]]
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
@@ -273,6 +281,9 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         if bench.signature.unsure:
             names = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
             raise question_of_roles(names, str(verdict.program.source.path))
+        if bench.launch.possible:
+            program = verdict.program
+            raise question_of_block(program.source, program.kernel, program.launch.constants)
         return ran(verdict, bench.with_tile())
     told = convention_of(fit.signature, bench.signature)
     ours = fit.signature.columns == bench.signature.columns

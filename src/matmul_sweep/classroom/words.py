@@ -202,7 +202,7 @@ def tile_of(launch: Launch) -> str:
 
 def guesses(verdict: Verdict) -> str:
     """The settings for what neither the file nor the user says, as they were tried."""
-    launch = verdict.program.launch
+    launch = verdict.bench.launch if verdict.bench else verdict.program.launch
     block = "x".join(map(str, launch.block))
     tried = {**launch.constants, "block": block, "shared": launch.shared_bytes}
     return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
