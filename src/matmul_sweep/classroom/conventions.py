@@ -84,8 +84,9 @@ def reordered(bench: Bench) -> Iterator[Bench]:
     yield bench
     parameters = bench.signature.parameters
     roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
-    said = bench.signature.fixed or len(roles) < len(bench.signature.operation.shape.__match_args__)
-    for order in () if said or bench.signature.square else [*permutations(roles)][1:]:
+    few = len(roles) < len(bench.signature.operation.shape.__match_args__)
+    said = bench.signature.fixed or bench.signature.square or (few and not bench.signature.unsure)
+    for order in () if said else permutations("mnk", len(roles)):
         other = dict(zip(roles, order, strict=True))
         renamed = tuple(replace(p, role=other.get(p.role, p.role)) for p in parameters)
         yield with_signature(bench, replace(bench.signature, parameters=renamed))
@@ -115,5 +116,6 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")
-        settings.append(f"m={m} n={n} k={k}")
+        own = {p.role: p.name for p in found.parameters}
+        settings += [f"{role}={own[role]}" for role in "mnk" if role in own]
     return " and ".join(words), " ".join(settings)

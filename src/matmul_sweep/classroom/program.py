@@ -263,10 +263,9 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = re.search(r'identifier "(\w+)" is undefined', message)
-    if undeclared and source.left_out:
-        left_out, header = source.left_out[0]
-        message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
-    elif undeclared and undeclared[1].isupper():
+    if undeclared:
+        message += source.perhaps_left_out
+    if undeclared and undeclared[1].isupper():
         name = undeclared[1]
         message += f"; if another file of the program has it, say {name}= and its value"
     if guessed := program.launch.guessed & program.launch.constants.keys():

@@ -34,6 +34,7 @@ ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is st
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
 CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
@@ -131,13 +132,13 @@ def signature_of(
     where = f"{source.path}: {kernel.name}"
     types = source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
-                  for one in parsed(told, i, types, source.structs, where)]  # fmt: skip
+                  for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)
     pointers = [p for p in parameters if p.pointer and not p.role]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
     roles = matrices(pointers)
-    operation = operation_of(pointers, roles, where)
+    operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     letters = matrix_letters(pointers, roles)
@@ -148,7 +149,7 @@ def signature_of(
         numbers = [p.name for p in parameters if p.value]
     dimensional = dimensions(numbers, letters, operation, settings, where)
     unsure = not dimensional
-    roles |= dimensional or dict(zip(numbers, "mnk", strict=True))
+    roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
@@ -187,14 +188,17 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     return small
 
 
-def operation_of(pointers: Sequence[Parameter], roles: Mapping[str, str], where: str) -> Operation:
-    """The product of matrices of these types. Raises UserError."""
+def operation_of(
+    pointers: Sequence[Parameter], roles: Mapping[str, str], where: str, hint: str
+) -> Operation:
+    """The product of matrices of these types. hint: where an unknown type may come from. Raises
+    UserError."""
     inputs = {element_of(p.type) for p in pointers if roles[p.name] != "C"}
     (output,) = (element_of(p.type) for p in pointers if roles[p.name] == "C")
     if len(inputs) > 1 or not {*inputs, output} <= ELEMENTS.keys():
         raise UserError(
-            f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}; a kernel {TAKEN}: "
-            f"{', '.join(ELEMENTS)}"
+            f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}{hint}; a kernel "
+            f"{TAKEN}: {', '.join(ELEMENTS)}"
         )
     dtype, result = ELEMENTS[inputs.pop()], ELEMENTS[output]
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
@@ -206,17 +210,16 @@ def operation_of(pointers: Sequence[Parameter], roles: Mapping[str, str], where:
 
 
 def parsed(
-    told: Declared, position: int, types: Mapping[str, str],
-    structs: Mapping[str, Sequence[Declared]], where: str,
-) -> Iterator[Parameter]:  # fmt: skip
+    told: Declared, position: int, types: Mapping[str, str], source: Source, where: str
+) -> Iterator[Parameter]:
     """A parameter, or the members of one; their roles, too, if they need no other to tell.
 
     Raises UserError.
     """
     kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
-    if kind in structs and not told.pointers:
-        for member in structs[kind]:
-            (one,) = parsed(member, position, types, {}, where)
+    if kind in source.structs and not told.pointers:
+        for member in source.structs[kind]:
+            (one,) = parsed(member, position, types, source, where)
             yield replace(one, name=f"{name}.{member.name}", member=member.name, type=one.type,
                           constant=told.constant or one.constant)  # fmt: skip
         return
@@ -228,7 +231,9 @@ def parsed(
     pointer, whole = bool(told.pointers), set(kind.split()) <= WHOLE | {"bool"}
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
-        raise UserError(f"{where}: parameter '{told.text}'; a kernel {TAKEN}")
+        hint = source.perhaps_left_out
+        what = f"what is {kind}{hint}" if hint and kind not in ELEMENTS else f"a kernel {TAKEN}"
+        raise UserError(f"{where}: parameter '{told.text}'; {what}")
     if not pointer and (not told.name or kind == "bool"):  # a switch is off
         role = f"{UNUSED}{position}"
     yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
@@ -335,12 +340,13 @@ def dimensions(
         return {names[0]: wanted[0]}
     extents = EXTENTS[len(wanted)]
     found = {name: said.get(name) or role_of(name, letters, extents) for name in names}
+    spelled = {role for name, role in found.items() if not bare_letter(name)}
+    found = {k: None if bare_letter(k) and v in spelled else v for k, v in found.items()}
     roles = {name: role for name, role in found.items() if role in wanted}
     rest_names = [name for name in names if name not in roles]
     rest_roles = [role for role in wanted if role not in roles.values()]
     if len(rest_names) == 1 and len(rest_roles) == 1:
         roles[rest_names[0]] = rest_roles[0]
-    # Some kernels take the rows of C from the grid.
     lacking = set(wanted) - set(roles.values()) - ({"m"} if len(wanted) == 3 else set())
     if set(names) != roles.keys() or lacking:
         if not names:
@@ -348,7 +354,7 @@ def dimensions(
                 f"{where} takes no dimensions, and no constant of the file is one by its name: "
                 "pass n, or write `#define N 64` and use N"
             )
-        if len(names) == len(wanted) == 3 and not said:
+        if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
         if len(roles) == len(wanted):
             more = next(name for name in names if name not in roles)
@@ -362,7 +368,8 @@ def dimensions(
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
     """Which of the numbers is m, which n and which k, of so many."""
-    example = " ".join(f"{role}={name}" for role, name in zip("mnk"[:count], names, strict=False))
+    roles = DIMENSIONS.get(len(names), "mnk") if count == 3 else "mn"
+    example = " ".join(f"{role}={name}" for role, name in zip(roles, names, strict=False))
     asked = f"{where} takes {', '.join(names)}: which is which in {PRODUCTS[count]}"
     return question(asked, example)
 
@@ -379,11 +386,16 @@ def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) 
     return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)
 
 
+def bare_letter(name: str) -> str:
+    """m, n or k if that is all that a name says."""
+    bare = re.sub(r"(?i)^(?:num|n|dim|size|len)_?(?=[mnk]$)", "", name).lower()
+    return bare if bare in ("m", "n", "k") else ""
+
+
 def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:
     """m, n or k if a name says it: by itself, or as the rows or columns of a matrix."""
-    bare = re.sub(r"(?i)^(?:num|n|dim|size|len)_?(?=[mnk]$)", "", name)
-    if bare.lower() in ("m", "n", "k"):
-        return bare.lower()
+    if letter := bare_letter(name):
+        return letter
     words = words_of(name)
     if INNER & set(words):
         return "k"

@@ -4,7 +4,7 @@ Line numbers stay those of the file, because what is left out becomes blank.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ KERNEL_HEADERS = re.compile(
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
+LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
@@ -226,8 +227,8 @@ class Source:
         """The text with these definitions of all that it has; the rest is blank."""
         gone = [node for one in self.definitions
                 for node in (one.host_members if one in kept else [one.node])]  # fmt: skip
-        gone += [one.node for one in self.includes
-                 if not one.beside and not KERNEL_HEADERS.fullmatch(one.name)]  # fmt: skip
+        used = set[str]().union(*(one.words for one in kept))
+        gone += [one.node for one in self.includes if not one.beside and not one.may_serve(used)]
         return without(self.text, gone)
 
     def with_values(self, values: Mapping[str, str]) -> "Source":
@@ -255,6 +256,13 @@ class Source:
         """Line and name of headers in quotes that are not there."""
         return [(one.line, one.name) for one in self.includes if one.quoted and not one.beside]
 
+    @property
+    def perhaps_left_out(self) -> str:
+        """Where what is not known may come from, as the end of a sentence; or nothing."""
+        for line, header in self.left_out:
+            return f'; perhaps "{header}" of line {line} has it, which is not here: paste it in'
+        return ""
+
 
 @dataclass(frozen=True)
 class Include:
@@ -268,6 +276,12 @@ class Include:
     @property
     def line(self) -> int:
         return syntax.line_of(self.node)
+
+    def may_serve(self, words: Set[str]) -> bool:
+        """Whether a kernel with these words may use what the header says."""
+        library = self.name.split("/")[0]
+        known = bool(KERNEL_HEADERS.fullmatch(self.name))
+        return known and (library not in LIBRARIES or library in words)
 
 
 @dataclass(frozen=True)
