@@ -314,12 +314,9 @@ def test_a_block_is_guessed_from_what_the_kernel_does(
     body: str, top: str, block: tuple[int, int, int] | None
 ) -> None:
     source = Source(Path("f.cu"), f"{top}\n__global__ void f({SQUARE}) {{ {body} }}")
-    if block is None:
-        with pytest.raises(Exception, match="which block"):
-            launch_of(source, source.kernel("f"), {})
-    else:
-        launch = launch_of(source, source.kernel("f"), {})
-        assert launch.block == block and "block" in launch.guessed
+    launch = launch_of(source, source.kernel("f"), {})
+    assert "block" in launch.guessed
+    assert len(launch.possible) > 1 if block is None else launch.block == block
 
 
 def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> None:
@@ -334,7 +331,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
     ("parameters", "said"),
     [
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
-        (f"{MATRICES}, int batch, int q, int r", "which is which"),
+        (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),
         (f"{SHAPE}, int side", "write `#define side 16` in place of the parameter"),
         (f"{SQUARE}, float* workspace", "4 pointers"),

@@ -78,7 +78,8 @@ class Signature:
     """The operation that a kernel computes, and its parameters in their order.
 
     columns: the matrices that are stored by columns. sizes: the constants of the file that fix
-    dimensions. unsure: whether the names of the dimensions do not say which is which.
+    dimensions. unsure: whether the names of the dimensions do not say which is which. again: a
+    number that by its name is a dimension which others are already.
     """
 
     operation: Operation
@@ -86,6 +87,7 @@ class Signature:
     columns: frozenset[str] = frozenset()
     sizes: Mapping[str, int] = field(default_factory=dict)
     unsure: bool = False
+    again: str = ""
     settled: bool = False
 
     @property
@@ -139,6 +141,8 @@ def signature_of(
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
     roles = matrices(pointers)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
+    code = "".join(source.needed_by(kernel).values())
+    parameters = [without_use(p, code) for p in parameters]
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     letters = matrix_letters(pointers, roles)
@@ -148,13 +152,13 @@ def signature_of(
         parameters += constants_as_parameters(sizes, letters, operation, settings)
         numbers = [p.name for p in parameters if p.value]
     dimensional = dimensions(numbers, letters, operation, settings, where)
-    unsure = not dimensional
+    unsure, (again, *_) = not dimensional, (*repeated(dimensional), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        again=again, settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
 
@@ -282,9 +286,15 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 
+def without_use(one: Parameter, code: str) -> Parameter:
+    """A number that is a member; if the code takes none of its name, its role is that of no use."""
+    unused = one.member and not one.pointer and not re.search(rf"[.>]\s*{one.member}\b", code)
+    return replace(one, role=f"{UNUSED}{one.name}") if unused else one
+
+
 def words_of(name: str) -> list[str]:
-    """The words of widthAHeightB, num_cols_a, wA or numARows, in lower case."""
-    words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
+    """The words and numbers of widthAHeightB, num_cols_a, wA, numARows or cols1, in lower case."""
+    words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
     pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn])([abc])", word), word) for word in words)
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
@@ -306,7 +316,7 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
     """What the names of dimensions may call each matrix, in lower case."""
     common = word_set("d dev device g gpu mat matrix ptr")
     own = {word: roles[p.name] for p in pointers for word in words_of(p.name)}
-    return {"a": "A", "b": "B", "c": "C"} | {w: own[w] for w in own if w not in common}
+    return dict(zip("abc123", "ABCABC", strict=True)) | {w: own[w] for w in own if w not in common}
 
 
 def role_beside(name: str, letters: Mapping[str, str]) -> str:
@@ -340,14 +350,16 @@ def dimensions(
         return {names[0]: wanted[0]}
     extents = EXTENTS[len(wanted)]
     found = {name: said.get(name) or role_of(name, letters, extents) for name in names}
-    spelled = {role for name, role in found.items() if not bare_letter(name)}
-    found = {k: None if bare_letter(k) and v in spelled else v for k, v in found.items()}
+    from_grid = {"m"} if len(wanted) == 3 else set()  # some kernels take the rows of C from it
+    if {*wanted} - {*found.values()} - from_grid:
+        again = repeated(found)
+        found = {name: None if name in again else role for name, role in found.items()}
     roles = {name: role for name, role in found.items() if role in wanted}
     rest_names = [name for name in names if name not in roles]
     rest_roles = [role for role in wanted if role not in roles.values()]
     if len(rest_names) == 1 and len(rest_roles) == 1:
         roles[rest_names[0]] = rest_roles[0]
-    lacking = set(wanted) - set(roles.values()) - ({"m"} if len(wanted) == 3 else set())
+    lacking = {*wanted} - {*roles.values()} - from_grid
     if set(names) != roles.keys() or lacking:
         if not names:
             raise UserError(
@@ -358,12 +370,17 @@ def dimensions(
             return {}
         if len(roles) == len(wanted):
             more = next(name for name in names if name not in roles)
-            raise UserError(
-                f"{where} takes {more} beside its dimensions, which cannot be tried alone: write "
-                f"`#define {more} 16` in place of the parameter"
-            )
+            raise question_of_more(more, where)
         raise question_of_roles(names, where, len(wanted))
     return roles
+
+
+def question_of_more(name: str, where: str) -> UserError:
+    """What a number beside the dimensions is."""
+    return UserError(
+        f"{where} takes {name} beside its dimensions, which cannot be tried alone: write "
+        f"`#define {name} 16` in place of the parameter"
+    )
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
@@ -384,6 +401,12 @@ def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) 
     if settings.get("order") == CONVENTIONS["order"]:
         return frozenset("ABC") - found
     return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)
+
+
+def repeated(roles: Mapping[str, str | None]) -> list[str]:
+    """The names that are a letter, of which others spell out that they are this dimension."""
+    spelled = {role for name, role in roles.items() if not bare_letter(name)}
+    return [name for name, role in roles.items() if bare_letter(name) and role in spelled]
 
 
 def bare_letter(name: str) -> str:

@@ -40,7 +40,12 @@ from matmul_sweep.classroom.program import (
     executable_in,
 )
 from matmul_sweep.classroom.relaunching import mistake_of_launch
-from matmul_sweep.classroom.signature import question_of_roles, signature_of, small_sizes
+from matmul_sweep.classroom.signature import (
+    question_of_more,
+    question_of_roles,
+    signature_of,
+    small_sizes,
+)
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
@@ -278,12 +283,8 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
     fit = fitting(bench, folder)
     if fit is None:
-        if bench.signature.unsure:
-            names = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
-            raise question_of_roles(names, str(verdict.program.source.path))
-        if bench.launch.possible:
-            program = verdict.program
-            raise question_of_block(program.source, program.kernel, program.launch.constants)
+        if asked := open_question(bench):
+            raise asked
         return ran(verdict, bench.with_tile())
     told = convention_of(fit.signature, bench.signature)
     ours = fit.signature.columns == bench.signature.columns
@@ -298,6 +299,23 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         what = f"its indexing takes it that {words}; so {first.what}"
         mistakes = [replace(first, kind="wrong index", what=what, cure=""), *mistakes]
     return replace(found, rule=rule, mistakes=mistakes)
+
+
+def open_question(bench: Bench) -> UserError | None:
+    """What has to be asked about a kernel that is right under no convention, if it may be right
+    under another one that is not tried."""
+    program, signature, own = bench.program, bench.signature, bench.launch.program
+    where = str(program.source.path)
+    if own and own.refusal(own.own):
+        return None
+    if signature.again:
+        return question_of_more(signature.again, f"{where}: {program.kernel.name}")
+    if signature.unsure:
+        names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
+        return question_of_roles(names, where)
+    if bench.launch.possible:
+        return question_of_block(program.source, program.kernel, program.launch.constants)
+    return None
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
