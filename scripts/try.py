@@ -28,11 +28,13 @@ has run, a correct kernel is also timed there beside the kernels of the ladder a
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -43,7 +45,7 @@ from matmul_sweep.classroom.notebooks import hand_ins_of
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
 from matmul_sweep.classroom.strict import new_seed
-from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, WRONG, Verdict, judge_all
+from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, WRONG, Verdict, pending, verdict_on
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
@@ -54,6 +56,7 @@ from matmul_sweep.process.isolation import Crashed, result_of
 SEED = "MATMUL_SWEEP_SEED"  # where a grader may keep it
 MOST_HAND_INS = 1000  # of a folder
 JUDGE_SECONDS = 400.0  # for one of them, an endless kernel on a GPU included
+ALONE = multiprocessing.get_context("fork").Lock()  # which who times on a GPU has
 UNCONTAINED = (
     "note: this is no x86-64 Linux with Landlock of version 3, so nothing keeps a kernel on the "
     "CPU from reading and writing files; try only what you trust, or use a container"
@@ -115,20 +118,31 @@ def has_kernel(file: Path) -> bool:
 
 def judged(
     file: Path, settings: Mapping[str, str], options: argparse.Namespace
-) -> list[Told] | UserError:
-    """The verdicts on a file's kernels, from a process of its own, so that whatever becomes of it
-    costs no other; or what prevents them."""
+) -> list[Told | UserError]:
+    """The verdict on each of a file's kernels, or what prevents it; from a process of its own, so
+    that whatever becomes of it costs no other."""
     try:
         return result_of(partial(told_all, file, settings, options), JUDGE_SECONDS)
     except UserError as error:
-        return error
+        return [error]
     except Crashed as error:
-        return UserError(f"{file}: not judged: {error}")
+        return [UserError(f"{file}: not judged: {error}")]
 
 
-def told_all(file: Path, settings: Mapping[str, str], options: argparse.Namespace) -> list[Told]:
-    verdicts = judge_all(file, settings, options.seed if options.strict else None)
-    return [told(verdict, options) for verdict in verdicts]
+def told_all(
+    file: Path, settings: Mapping[str, str], options: argparse.Namespace
+) -> list[Told | UserError]:
+    """The same for each kernel, side by side on the cores."""
+
+    def told_of(verdict: Verdict) -> Told | UserError:
+        try:
+            return result_of(lambda: told(verdict_on(verdict), options), JUDGE_SECONDS)
+        except (UserError, Crashed) as error:
+            return UserError(str(error))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        waiting = pending(file, settings, options.seed if options.strict else None)
+        return [*pool.map(told_of, waiting)]
 
 
 def told(verdict: Verdict, options: argparse.Namespace) -> Told:
@@ -151,7 +165,8 @@ def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
     if verdict.status != CORRECT or not wanted:
         return "not timed"
     try:
-        return card.standing(verdict)
+        with ALONE:
+            return card.standing(verdict)
     except NoDevice as missing:
         return f"not timed: {missing}"
 
@@ -201,18 +216,18 @@ def grade(options: argparse.Namespace) -> bool:
     right, entries = True, list[Mapping[str, Any]]()
     for file in listed(options):
         found = judged(file, settings, options)
-        if isinstance(found, UserError):
-            right = False
-            if not (options.json or options.several):
-                raise found
-            entries.append(entry_of(found, str(file)))
-            if not options.json:
-                print(printable(f"error: {found}"), flush=True)
-            continue
         for one in found:
-            right &= one.right
-            entries.append(one.entry)
-            tell(one, options)
+            if isinstance(one, UserError):
+                right = False
+                if not (options.json or options.several or len(found) > 1):
+                    raise one
+                entries.append(entry_of(one, str(file)))
+                if not options.json:
+                    print(printable(f"error: {one}"), flush=True)
+            else:
+                right &= one.right
+                entries.append(one.entry)
+                tell(one, options)
     if options.json:
         print_json(entries, options.several or len(entries) > 1)
     return right

@@ -143,8 +143,8 @@ def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> V
     return verdict_on(Verdict(NOT_RUN, found[0], given=settings, seed=seed))
 
 
-def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
-    """The verdict on each kernel of a file that looks like a product, on the CPU. settings:
+def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
+    """What verdict_on completes for each kernel of a file that looks like a product. settings:
     key=value from the command line; kernel=name picks one. seed: of strict grading, in which the
     file's own settings do not count; None without it.
 
@@ -152,20 +152,18 @@ def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) 
     of each.
     """
     found, unjudged = programs_in(path, settings, seed is None)
-    verdicts: list[Verdict] = []
-    refused = []
-    for program in found:
-        try:
-            verdicts.append(verdict_on(Verdict(NOT_RUN, program, given=settings, seed=seed)))
-        except UserError as error:
-            refused.append(error)
-    if not verdicts:
-        raise refused[0]
-    unjudged += [str(error).removeprefix(f"{path}: ") for error in refused]
+    verdicts = [Verdict(NOT_RUN, one, given=settings, seed=seed) for one in found]
     return [replace(verdicts[0], unjudged=unjudged), *verdicts[1:]]
 
 
+def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
+    """The verdict on each kernel of a file that looks like a product, on the CPU. Raises UserError
+    as pending and verdict_on do."""
+    return [*map(verdict_on, pending(path, settings, seed))]
+
+
 def verdict_on(verdict: Verdict) -> Verdict:
+    """The verdict after compiling and running. Raises UserError with what has to be asked."""
     compiler()  # nvcc without it would blame the file
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         return tried(verdict, Path(name))
