@@ -26,6 +26,7 @@ COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
+OBLONG_BLOCK = (16, 8, 1)  # of one that may have taken one side of its block for the other
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 # Those of a kernel whose text allows several, the commonest first; they are tried.
 USUAL_LINES = ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (1024, 1, 1), (32, 1, 1))
@@ -41,7 +42,12 @@ LADDERS = (
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
-ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx)\s*\.\s*[xyz])\s*[,;]")
+ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx|blockDim)\s*\.\s*[xyz])\s*[,;]")
+# The index of a block along one axis times its side along the other.
+CROSSED = "|".join(
+    rf"blockIdx\s*\.\s*{one}\s*\*\s*blockDim\s*\.\s*{other}\b"
+    rf"|blockDim\s*\.\s*{one}\s*\*\s*blockIdx\s*\.\s*{other}\b" for one, other in ("xy", "yx")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -297,7 +303,8 @@ def guessed_block(
         return ladder, True
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
-        return square_of(bound) or DEFAULT_BLOCK, True
+        usual = OBLONG_BLOCK if takes_other_side(kernel) else DEFAULT_BLOCK
+        return square_of(bound) or usual, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
     return found, found is not None
@@ -341,14 +348,25 @@ def block_of_ladder(values: Mapping[str, int]) -> tuple[int, int] | None:
 def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
     """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or go on by
     it; or 0."""
-    body, thread = kernel.body, rf"threadIdx\s*\.\s*{axis}\b"
-    for name, index in ALIAS.findall(body):
-        if not re.search(rf"\b{name}\s*\+=", body):
-            body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    body, thread = without_aliases(kernel.body), rf"threadIdx\s*\.\s*{axis}\b"
     counted = rf"blockIdx\s*\.\s*{axis}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}(?!\s*\*)"
     goes_on = rf"\b(\w+)\s*=\s*{thread}\s*;[^;]*;\s*\1\s*\+=\s*(\w+)\s*\)"
     found = re.search(counted, body) or re.search(goes_on, body)
     return (valued(found[found.lastindex or 0], values) or 0) if found else 0
+
+
+def without_aliases(body: str) -> str:
+    """A kernel's text with threadIdx.x in the place of `tx` and the like."""
+    for name, index in ALIAS.findall(body):
+        if not re.search(rf"\b{name}\s*\+=", body):
+            body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    return body
+
+
+def takes_other_side(kernel: Kernel) -> bool:
+    """Whether a kernel multiplies the index of its block along one axis by the side along the
+    other, which only a square block forgives."""
+    return bool(re.search(CROSSED, without_aliases(kernel.body)))
 
 
 def uses(code: str, index: str, axis: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.explanation import Explanation
+from matmul_sweep.classroom.launching import CROSSED
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.syntax import line_of
 from matmul_sweep.process.contained import MOST_BYTES
@@ -116,6 +117,13 @@ class Teller:
         known = (self.run.result.lines.get(place, ("", 0)) for place in places)
         return next((line for file, line in known if Path(file) == self.source.place), 0)
 
+    def place_in_header(self, *places: int) -> str:
+        """The first of these places that lies in a header beside the hand-in, in words."""
+        headers = {one.place: one.path.name for one in self.source.headers_beside}
+        known = (self.run.result.lines.get(place, ("", 0)) for place in places)
+        found = ((headers[Path(f)], line) for f, line in known if Path(f) in headers)
+        return next((f" (line {line} of {name})" for name, line in found), "")
+
     def made(self, kind: str, line: int, what: str, cure: str | None = None) -> Mistake:
         """A mistake; without `cure` with that of its kind."""
         return Mistake(kind, line, what, CURES[kind] if cure is None else cure, self.run)
@@ -123,7 +131,9 @@ class Teller:
     def told(self, finding: Mapping[str, Any]) -> Mistake:
         line, kind = self.line(*finding.get("places", ())), finding["kind"]
         if tell := getattr(self, f"tell_{kind}", None):
-            return tell(finding, line)
+            found: Mistake = tell(finding, line)
+            where = self.place_in_header(*finding.get("places", ()))
+            return found if found.line else replace(found, what=found.what + where)
         kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
         fields = {"name": self.name_of(finding.get("array", "")), **finding}
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
@@ -303,7 +313,8 @@ class Teller:
             if self.program.signature.operation.symmetric and is_triangle(missing):
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)
-            return self.made("elements not written", self.guard_line(), what)
+            line = self.body_line(CROSSED) or self.guard_line()
+            return self.made("elements not written", line, what)
         what = f"{described(run.wrong)} wrong; {self.example()}"
         return self.made("wrong result", self.store_line(), what)
 
