@@ -56,8 +56,8 @@ ONCE = "__device__ int done;\n" + RIGHT.replace(
 # A text, its edit, and what the verdict says.
 VERDICTS = {
     "as the file does": (RIGHT, "", "",
-        r"f is correct(?s:.*)Launch at 53x97x71: 7×4×1 blocks of 16×16×1 threads; as in line 9\."
-        r"\n +53x97x71 is m = 53, n = 97, k = 71\."),
+        r"f is correct(?s:.*)Launch at 128x64x128: 4×8×1 blocks of 16×16×1 threads; as in line 9\."
+        r"\n +128x64x128 is m = 128, n = 64, k = 128\."),
     "rounds down": (RIGHT, "(n + 15) / 16", "n / 16", "grid too small, line 8(?s:.*)round up"),
     "exchanged": (RIGHT, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
                   "grid exchanged, line 8"),
@@ -74,7 +74,7 @@ VERDICTS = {
     "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
                                   "elements not written, line 2"),
     "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result, line 4"),
-    "slices": (SLICED, "", "", "f is correct(?s:.*)7×4×4 blocks"),
+    "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
                          "uninitialised C, line 4(?s:.*)cudaMemset"),

@@ -12,7 +12,7 @@ from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import Parameter, Signature
 from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 
 CAST = re.compile(
     r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
@@ -57,13 +57,28 @@ class FileLaunch:
         return Host(self.source, self.kernel, sizes).launch()
 
     @cached_property
-    def far(self) -> Launched | None:
-        """The launch at sizes that no program has of its own."""
+    def far_shape(self) -> Shape:
+        """One of sizes that no program has of its own."""
         kind = self.signature.operation.shape
         texts = [text for text, _ in self.roles]
         square = self.signature.square or len({*texts}) < len(texts)
         sides = PRIMES[: len(kind.__match_args__)]
-        return self.at(kind(*(sides[:1] * len(sides) if square else sides)))
+        return kind(*(sides[:1] * len(sides) if square else sides))
+
+    @property
+    def far(self) -> Launched | None:
+        """The launch at that shape."""
+        return self.at(self.far_shape)
+
+    @property
+    def sides(self) -> tuple[int, int] | None:
+        """Rows and columns of C that a block has, if y and x of the grid cover C with tiles."""
+        if self.far is None or self.far.grid is None or self.constant or 0 in self.far.grid:
+            return None
+        rows, columns = self.far_shape.output
+        x, y, _ = self.far.grid
+        sides = side_between(rows, y), side_between(columns, x)
+        return sides if max(sides) <= MAXIMUM_THREADS else None
 
     @property
     def constant(self) -> bool:
@@ -120,6 +135,11 @@ class FileLaunch:
         """The threads of __launch_bounds__."""
         value = Host(self.source, self.kernel, {}).read(self.kernel.bounds or "0")
         return value if isinstance(value, int) and value else None
+
+
+def side_between(extent: int, blocks: int) -> int:
+    """The side of the tiles of which so many are an extent, rounded up or down: the rounder one."""
+    return max(ceil_div(extent, blocks), extent // blocks, key=lambda side: side & -side)
 
 
 def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:
