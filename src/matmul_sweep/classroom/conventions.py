@@ -17,7 +17,7 @@ from matmul_sweep.operations.shapes import Shape
 STORED = ("", "B", "A", "AB", "ABC")
 SIDE = 192  # of the matrices by which storage is told
 SECONDS = 8.0  # of processor time, after which nothing more is tried
-SMALL, WIDE = 32, 64  # tiles up to which a shape of three different sides is cheap
+SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 
 
 def fitting(bench: Bench, folder: Path) -> Bench | None:
@@ -95,8 +95,8 @@ def reordered(bench: Bench) -> Iterator[Bench]:
 def different_sides(bench: Bench) -> Shape:
     """A shape whose sides differ, all multiples of what the tile suggests."""
     assert bench.launch.tile
-    side = max(SMALL, *(side for side in bench.launch.tile if side != EVERYTHING))
-    return bench.shape(2 * side, side, side // 2 if side >= WIDE else 3 * side)
+    side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
+    return bench.shape(2 * side, side, min(side // 2, WIDE) if side >= WIDE else 3 * side)
 
 
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:

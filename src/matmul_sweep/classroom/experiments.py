@@ -440,4 +440,6 @@ def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], st
     if first[:, :columns].all():
         return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
     count = int(first.sum())
-    return ((1, count), LINEAR) if along_x and first.ravel()[:count].all() else None
+    if along_x and first.ravel()[:count].all():
+        return (1, count), LINEAR
+    return ((rows, columns), LINEAR) if along_x and rows * columns == count else None

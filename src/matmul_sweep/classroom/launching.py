@@ -57,10 +57,11 @@ class Launch:
     blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
-    its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
-    what is tried in the place of a launch that may be wrong. guessed: what neither the file nor a
-    setting says. possible: the blocks that the text allows, if it is several.
+    LINEAR if along its elements, or along tiles of its rows. program: the launch in the file, which
+    then is the launch. fixed: its grid, if that does not depend on the shape. depth: blocks along z
+    of another grid. mended: what is tried in the place of a launch that may be wrong. guessed: what
+    neither the file nor a setting says. possible: the blocks that the text allows, if it is
+    several.
     """
 
     block: tuple[int, int, int]
@@ -108,7 +109,7 @@ class Launch:
         if self.blocks:
             return self.blocks, 1, self.depth
         if self.order == LINEAR:
-            return ceil_div(shape.elements[-1], self.tile[1]), 1, self.depth
+            return ceil_div(shape.elements[-1], math.prod(self.tile)), 1, self.depth
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
         x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
         return x, y, self.depth

@@ -44,6 +44,9 @@ INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
 TRANSPOSED = word_set("t tr trans transposed transpose at bt atrans btrans")
 SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|length|order|rank)|n")
+BARE_LETTER = re.compile(
+    r"(?i)(?:(?:num|n|dim|size|len)_?)?([mnk])|([mnk])_?(?:pad(?:ded)?|dim|size|len|total|global)"
+)
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 TAKEN = (
@@ -411,8 +414,8 @@ def repeated(roles: Mapping[str, str | None]) -> list[str]:
 
 def bare_letter(name: str) -> str:
     """m, n or k if that is all that a name says."""
-    bare = re.sub(r"(?i)^(?:num|n|dim|size|len)_?(?=[mnk]$)", "", name).lower()
-    return bare if bare in ("m", "n", "k") else ""
+    found = BARE_LETTER.fullmatch(name)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:
