@@ -11,6 +11,7 @@ from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import judge_all
 from matmul_sweep.classroom.words import lines_of
+from matmul_sweep.process.errors import UserError
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised", "hurried")]
 
@@ -134,6 +135,52 @@ RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
     f<BM, BN, BK, TM, TN><<<grid, block>>>(M, N, K, 1, A, B, 0, C);
 }
 """
+TF32 = """#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
+{
+    fragment<matrix_a, 16, 16, 8, precision::tf32, row_major> a;
+    fragment<matrix_b, 16, 16, 8, precision::tf32, row_major> b;
+    fragment<accumulator, 16, 16, 8, float> sum;
+    fill_fragment(sum, 0);
+    int i = blockIdx.y * 16, j = blockIdx.x * 16;
+    for (int p = 0; p < k; p += 8) {
+        load_matrix_sync(a, A + i * k + p, k); load_matrix_sync(b, B + p * n + j, n);
+        mma_sync(sum, a, b, sum);
+    }
+    store_matrix_sync(C + i * n + j, sum, n, mem_row_major);
+}
+void go(float* A, float* B, float* C, int m, int n, int k)
+{ f<<<dim3(n / 16, m / 16), 32>>>(A, B, C, m, n, k); }
+"""
+BY_GRID = tiled("x = threadIdx.x, y = threadIdx.y", rest="""int main() {
+    int n = 1024, side; side = n % T == 0 ? n / T : n / T + 1;
+    dim3 grid(side, side), block(T, T); f<<<grid, block>>>(0, 0, 0, n); }
+""").replace("t = 0; t < n; t += T", "s = 0; s < gridDim.x; s++").replace(
+    "As[y * T + x] =", "int t = s * T; As[y * T + x] =")  # fmt: skip
+SIXTY_FOUR = f"""__global__ void f({SHAPE})
+{{
+    __shared__ float As[256], Bs[256];
+    int x = threadIdx.x & 15, y = threadIdx.x >> 4, i = blockIdx.y << 4, j = blockIdx.x << 4;
+    float sum[4] = {{0}};
+    for (int t = 0; t < k; t += 16) {{
+        for (int r = y; r < 16; r += 4) As[r * 16 + x] = A[(i + r) * k + t + x];
+        for (int r = y; r < 16; r += 4) Bs[r * 16 + x] = B[(t + r) * n + j + x];
+        __syncthreads();
+        for (int p = 0; p < 16; p++) for (int r = 0; r < 4; r++)
+            sum[r] += As[(y + 4 * r) * 16 + p] * Bs[p * 16 + x];
+        __syncthreads();
+    }}
+    for (int r = 0; r < 4; r++) C[(i + y + 4 * r) * n + j + x] = sum[r];
+}}
+"""
+IN_A_LINE = rectangular().replace(ROW, "blockIdx.x / (n / 8) * 4 + threadIdx.x / 8").replace(
+    COL, "blockIdx.x % (n / 8) * 8 + threadIdx.x % 8")  # fmt: skip
+BY_MACRO = (
+    f"template <int T, int S>\n{rectangular()}#define RUN(name, kernel, g, b) {{ kernel<<<g, b>>>"
+    "(A, B, C, m, n, k); }\nvoid go(float* A, float* B, float* C, int m, int n, int k)"
+    '{ RUN("f", (f<8, 4>), dim3((n + 7) / 8, (m + 3) / 4), dim3(8, 4)); }'
+)
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
@@ -245,8 +292,57 @@ VERDICTS = {
                               "wrong result(?s:.*)rounded to a smaller type"),
     "headers that are not needed": (
         "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
+    "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
+    "a size near that of the file": (BY_GRID, "", "f is correct(?s:.*)as in line"),
+    "C beside D": (rectangular(
+        parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
+        " int k", c="D[i * n + j] = beta * C[i * n + j] + alpha * sum; float rest"), "",
+        "f is correct"),
+    "vectors": (rectangular(
+        parameters="const float4* A, const float* B, float* C, int m, int n, int k",
+        a="((const float*)A)[i * k + p]"), "multiple=4", "f is correct"),
+    "a block that is tried": (SIXTY_FOUR, "multiple=16", "f is correct(?s:.*)block=64x1x1"),
+    "shared bytes that nothing tells": (DYNAMIC.replace("T * T]; ", "T * T]; // __shared__ int q[Q]"
+        "\n"), "", "f is correct(?s:.*)shared=232448"),
+    "tiles in a line": (IN_A_LINE, "multiple=8 block=32", "f is correct(?s:.*)in a line"),
+    "a launch in a macro": (BY_MACRO, "", "f is correct(?s:.*)blocks of 8×4×1"),
+    "letters beside words": (kernel(
+        f"{MATRICES}, int CnCol, int CnRow, int N", "A[i * N + p]", "B[p * CnCol + j]",
+        "C[i * CnCol + j]", "CnRow", "CnCol", "N"), "", "f is correct(?!(?s:.*)indexing)"),
+    "two numbers": (kernel(
+        f"{MATRICES}, int hB, int wB", "A[i * hB + p]", "B[p * wB + j]", "C[i * wB + j]",
+        m="gridDim.y * blockDim.y", n="wB", k="hB"), "multiple=16", "f is correct"),
+    "numbers with a word behind": (kernel(
+        f"{MATRICES}, int N_PAD, int M_PAD, int K_PAD", "A[i * K_PAD + p]", "B[p * N_PAD + j]",
+        "C[i * N_PAD + j]", "M_PAD", "N_PAD", "K_PAD"), "", "f is correct(?!(?s:.*)indexing)"),
+    "members without use": (of_structs(more="int size; "), "", "f is correct"),
+    "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
+        of_structs()), "", "f is correct"),
+    "a library that is not used": ('#include "cutlass/gemm.h"\n' + kernel(), "", "f is correct"),
+    "a constexpr function of the host": (
+        "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
+        "f is correct(?s:.*)--expt-relaxed-constexpr only"),
+    "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
+                                  "elements not written, line 3"),
     "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
         'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say DEPTH='),
+}  # fmt: skip
+
+
+# A text, and the question that it leaves open.
+QUESTIONS = {
+    "a guess that does not compile": (
+        f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
+        "with S=16, which is a guess, line 6 does not compile"),
+    "a number of tiles": (
+        of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
+        "takes K beside its dimensions"),
+    "a type of a header": (
+        '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
+        'what is Grid; perhaps "matrix.h" of line 1 has it'),
+    "a block that no trial finds": (
+        SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
+        "which block does f take"),
 }  # fmt: skip
 
 
@@ -261,6 +357,20 @@ def test_the_verdicts_say(text: str, settings: str, wanted: str, hand_in: Path) 
     found = judge_all(hand_in, settings_of(settings.split(), ""))
     told = "\n".join(line for one in found for line in lines_of(one))
     assert re.search(wanted, told), told
+
+
+@pytest.mark.parametrize(("text", "wanted"), QUESTIONS.values(), ids=QUESTIONS)
+def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> None:
+    hand_in.write_text(text)
+    with pytest.raises(UserError, match=re.escape(wanted)):
+        judge_all(hand_in, {})
+
+
+def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
+    hand_in.with_name("size.h").write_text("enum { N = 4096 };\n")
+    hand_in.write_text(f'#include "size.h"\n{FIXED}')
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.status == "correct" and [*verdict.shapes][-1].m <= 128
 
 
 def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:

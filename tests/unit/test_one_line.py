@@ -51,7 +51,6 @@ TRIED = [
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),
     (KERNEL.replace("{\n", "{ const int x = 2 * TILE; __shared__ float t[TILE];\n", 1), "",
      "what is TILE?"),
-    (KERNEL.replace("{\n", "{ extern __shared__ float t[];\n", 1), "block=8", "how many bytes"),
     (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9]; t[threadIdx.x] = 0;\n", 1), "",
      "which block does f take"),
     ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),

@@ -119,7 +119,7 @@ class FileLaunch:
             of = "__launch_bounds__ allows" if most < MAXIMUM_THREADS else "a block has at most"
             what = f"the program launches blocks of {threads} threads; {of} {most}"
             return refused("too many threads", launched.lines[2], what, "launch fewer")
-        asked = "MaxDynamicSharedMemorySize" in self.source.bare
+        asked = self.source.asks_for_shared
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
             what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.file_launch import FileLaunch
+from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
 from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
@@ -30,6 +30,7 @@ OBLONG_BLOCK = (16, 8, 1)  # of one that may have taken one side of its block fo
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 # Those of a kernel whose text allows several, the commonest first; they are tried.
 USUAL_LINES = ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (1024, 1, 1), (32, 1, 1))
+USUAL_BOXES = ((32, 2, 2), (32, 4, 2), (32, 2, 4), (16, 16, 2), (8, 8, 8))
 USUAL_SQUARES = ((16, 16, 1), (32, 32, 1), (8, 8, 1), (32, 8, 1), (32, 4, 1))
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
 # Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
@@ -165,9 +166,8 @@ def launch_of(
         shared = max(own.shared, STATIC_SHARED)  # the file's bytes may be for its own block only
         guessed |= {"shared"}
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        raise question(
-            f"{where}: how many bytes does `extern __shared__` of {kernel.name} have", "shared=2048"
-        )
+        shared = STATIC_SHARED if own and not source.asks_for_shared else MOST_SHARED
+        guessed |= {"shared"}
 
     def count(key: str, unsaid: int) -> int:
         if key not in settings:
@@ -191,7 +191,9 @@ def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, st
     values = known_values(source, constants)
     names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
     known = f" ({names})" if names else ""
-    return question(f"{source.path}: which block does {kernel.name} take{known}", "block=16x16")
+    deep = uses(source.needed_by(kernel)[source], "threadIdx", "z")
+    example = "block=32x2x2" if deep else "block=16x16"
+    return question(f"{source.path}: which block does {kernel.name} take{known}", example)
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -267,7 +269,11 @@ def possible_blocks(
     source: Source, kernel: Kernel, bound: int | None
 ) -> tuple[tuple[int, int, int], ...]:
     """The usual blocks of a kernel, of so many threads if __launch_bounds__ says it."""
-    usual = USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
+    usual: tuple[tuple[int, int, int], ...] = (*USUAL_SQUARES, *USUAL_LINES)
+    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
+        usual = USUAL_BOXES
+    elif counts_by_x(source, kernel):
+        usual = USUAL_LINES
     return tuple(one for one in usual if math.prod(one) == bound) or usual
 
 

@@ -269,10 +269,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         name = undeclared[1]
         message += f"; if another file of the program has it, say {name}= and its value"
     if guessed := program.launch.guessed & program.launch.constants.keys():
-        given = " ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        constants = program.launch.constants
+        given = " ".join(f"{one}={constants[one]}" for one in sorted(guessed))
         if OF_VALUE.search(message):
             asked = f"with {given}, which is a guess, line {line} does not compile: {message}"
-            raise question(f"{source.path}: {asked}. What does the program give", given)
+            other = " ".join(f"{one}=32" for one in sorted(guessed))
+            raise question(f"{source.path}: {asked}. What does the program give", other)
         message += f" (with {given}, which is a guess)"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():

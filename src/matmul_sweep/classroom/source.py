@@ -73,7 +73,7 @@ class Source:
     @cached_property
     def kernels(self) -> Mapping[str, Kernel]:
         """By name; of kernels of one name, the last."""
-        return {one.name: one for one in syntax.kernels(self.tree, self.text)}
+        return {one.name: one for one in syntax.kernels(self.tree, self.bare)}
 
     @cached_property
     def calls(self) -> Sequence[KernelCall]:
@@ -133,6 +133,11 @@ class Source:
         """The arguments of explicit instantiations, by the template's name; of several, the
         last."""
         return dict(syntax.instantiations(self.tree, self.text))
+
+    @property
+    def asks_for_shared(self) -> bool:
+        """Whether its program asks for more shared memory than a block has by itself."""
+        return "MaxDynamicSharedMemorySize" in self.bare
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
