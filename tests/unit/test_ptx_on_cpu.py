@@ -188,6 +188,7 @@ def test_an_unknown_instruction_is_named(statement: str, named: str, tmp_path: P
         ' b : c)\n : "memory");',
         '#define M(x, y) \\\n  __asm__ __volatile__ ( \\\n "mov.b32 %0, %1;" \\\n ::'
         ' "n"(x), \\\n "r"(y) \\\n : "memory" \\\n )',
+        'asm("add.u32 %0, %1, %2;" : "=r"(x) : "r"(a)\n"r"(b));',  # nvcc does without the comma
     ],
 )  # fmt: skip
 def test_a_statement_keeps_its_lines(text: str) -> None:
