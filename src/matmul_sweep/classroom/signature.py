@@ -155,7 +155,7 @@ def signature_of(
         parameters += constants_as_parameters(sizes, letters, operation, settings)
         numbers = [p.name for p in parameters if p.value]
     dimensional = dimensions(numbers, letters, operation, settings, where)
-    unsure, (again, *_) = not dimensional, (*repeated(dimensional), "")
+    unsure, again = not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
@@ -278,14 +278,13 @@ def constants_as_parameters(
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
-    """The parameters; of four matrices and beta, the one that is added has its role: C by its name,
-    or the last but the output."""
+    """The parameters; of four matrices and beta, the input that is called C has its role."""
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) != 4 or not any(p.role == "beta" for p in parameters):
         return [*parameters]
     writable = [p for p in pointers if not p.constant]
     inputs = [p for p in pointers if p is not (writable if len(writable) == 1 else pointers)[-1]]
-    addend = next((p for p in inputs if "c" in words_of(p.name)), inputs[-1])
+    addend = next((p for p in inputs if "c" in words_of(p.name)), None)
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 
