@@ -188,7 +188,7 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(
 def test_what_rounding_explains_by_hand(kind: str, unit: float) -> None:
     """Of two terms, with a third for what C held, in C's own type: three units of Σ|a||b| = 4."""
     own = signature(OF_SHAPES.replace("float", kind))
-    bench = Bench(SimpleNamespace(signature=own), Path("f"), LAUNCH)
+    bench = Bench(SimpleNamespace(signature=own, needed={}), Path("f"), LAUNCH)
     a, b = (np.array(matrix, own.operation.dtype) for matrix in ([[1, 2]], [[2], [1]]))
     expected, bound = bench.reference(Gemm(1, 1, 2), (a, b))
     assert (expected.item(), bound.item()) == (4, 3 * unit * 4)

@@ -403,7 +403,8 @@ def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] 
     x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
     if x and y:
         return tile_between(x, y, beside)
-    return line_of_tiles(~alone.unwritten, bool(x)) if x or y else None
+    more = beside if x else below
+    return line_of_tiles(~alone.unwritten, ~more.unwritten, bool(x)) if x or y else None
 
 
 def processor_seconds() -> float:
@@ -429,9 +430,11 @@ def tile_between(
     return None
 
 
-def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line along x or y of the grid, of which the first one computes
-    these elements."""
+def line_of_tiles(
+    first: np.ndarray, two: np.ndarray, along_x: bool
+) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line along x or y of the grid, of which the first one, and the first
+    two, compute these elements."""
     if not first.any():
         return None
     rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
@@ -442,4 +445,5 @@ def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], st
     count = int(first.sum())
     if along_x and first.ravel()[:count].all():
         return (1, count), LINEAR
-    return ((rows, columns), LINEAR) if along_x and rows * columns == count else None
+    alike = along_x and rows * columns == count and int(two.sum()) == 2 * count
+    return ((rows, columns), LINEAR) if alike else None
