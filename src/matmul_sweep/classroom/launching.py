@@ -139,25 +139,18 @@ def launch_of(
     where = str(source.path)
     constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
-    for name, value in constants.items():
-        if source.fixes(name) and source.macros[name] != value:
-            raise UserError(
-                f"{where}: {name}={value}, but the file defines it as {source.macros[name]}: "
-                "change it there, or leave the setting out"
-            )
+    refuse_fixed(source, constants)
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
-    block = said or (own.block if own else None)
-    possible: tuple[tuple[int, int, int], ...] = ()
-    if block is None:
+    if known := said or (own.block if own else None):
+        blocks = [in_three(known)]
+    else:
         guessed |= {"block"}
         tilings = {name: value for name, value in values.items() if name not in sizes}
-        block, sure = guessed_block(source, kernel, tilings)
-        possible = () if sure else possible_blocks(source, kernel, valued(kernel.bounds, values))
-        block = block or possible[0]
-    x, y, z, *_ = (*block, 1, 1)
+        blocks = likely_blocks(source, kernel, tilings)
+    x, y, z = blocks[0]
     if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
@@ -182,8 +175,18 @@ def launch_of(
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
         most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
-        possible=tuple(dict.fromkeys(((x, y, z), *possible))) if possible else (),
+        possible=tuple(blocks) if len(blocks) > 1 else (),
     )  # fmt: skip
+
+
+def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
+    """Raise UserError for a setting that the file defines otherwise."""
+    for name, value in constants.items():
+        if source.fixes(name) and source.macros[name] != value:
+            raise UserError(
+                f"{source.path}: {name}={value}, but the file defines it as {source.macros[name]}: "
+                "change it there, or leave the setting out"
+            )
 
 
 def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
@@ -226,6 +229,12 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
     return tuple(int(part) for part in re.split("[x×]", settings[key]))
 
 
+def in_three(sides: Sequence[int]) -> tuple[int, int, int]:
+    """A block of one, two or three extents with all three."""
+    x, y, z, *_ = (*sides, 1, 1)
+    return x, y, z
+
+
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
     """The names of known values that a kernel uses."""
     words = set(
@@ -265,16 +274,23 @@ def shared_arrays(kernel: Kernel) -> list[list[str]]:
             for array in ARRAY.findall(declared)]  # fmt: skip
 
 
-def possible_blocks(
-    source: Source, kernel: Kernel, bound: int | None
-) -> tuple[tuple[int, int, int], ...]:
-    """The usual blocks of a kernel, of so many threads if __launch_bounds__ says it."""
+def likely_blocks(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> list[tuple[int, int, int]]:
+    """The blocks that a kernel's own text allows, the likeliest first: if none is certain, the
+    usual ones too, of so many threads if __launch_bounds__ says it."""
+    found, sure = guessed_block(source, kernel, values)
+    first = [in_three(found)] if found else []
+    if sure:
+        return first
     usual: tuple[tuple[int, int, int], ...] = (*USUAL_SQUARES, *USUAL_LINES)
     if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
         usual = USUAL_BOXES
     elif counts_by_x(source, kernel):
         usual = USUAL_LINES
-    return tuple(one for one in usual if math.prod(one) == bound) or usual
+    bound = valued(kernel.bounds, values)
+    bounded = [one for one in usual if math.prod(one) == bound]
+    return [*dict.fromkeys((*first, *(bounded or usual)))]
 
 
 def counts_by_x(source: Source, kernel: Kernel) -> bool:
