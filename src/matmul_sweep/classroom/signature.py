@@ -337,9 +337,9 @@ def dimensions(
     names: Sequence[str], letters: Mapping[str, str], operation: Operation,
     settings: Mapping[str, str], where: str,
 ) -> dict[str, str]:  # fmt: skip
-    """The role of each number; none if the names do not say it and there are three.
+    """The role of each number; none if the names do not say it, and trial can tell it.
 
-    Raises UserError with the question if there are fewer or more.
+    Raises UserError with the question if it cannot.
     """
     wanted = operation.shape.__match_args__
     said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
@@ -363,18 +363,26 @@ def dimensions(
         roles[rest_names[0]] = rest_roles[0]
     lacking = {*wanted} - {*roles.values()} - from_grid
     if set(names) != roles.keys() or lacking:
-        if not names:
-            raise UserError(
-                f"{where} takes no dimensions, and no constant of the file is one by its name: "
-                "pass n, or write `#define N 64` and use N"
-            )
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
-        if len(roles) == len(wanted):
-            more = next(name for name in names if name not in roles)
-            raise question_of_more(more, where)
-        raise question_of_roles(names, where, len(wanted))
+        raise unsaid(names, rest_names, rest_roles, len(wanted), where)
     return roles
+
+
+def unsaid(
+    names: Sequence[str], rest_names: Sequence[str], rest_roles: Sequence[str], count: int,
+    where: str,
+) -> UserError:  # fmt: skip
+    """What has to be said about numbers, some of which have no role, or roles that have no
+    number; of so many dimensions."""
+    if not names:
+        return UserError(
+            f"{where} takes no dimensions, and no constant of the file is one by its name: pass n, "
+            "or write `#define N 64` and use N"
+        )
+    if rest_names and not rest_roles:
+        return question_of_more(rest_names[0], where)
+    return question_of_roles(names, where, count)
 
 
 def question_of_more(name: str, where: str) -> UserError:
