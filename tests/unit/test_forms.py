@@ -9,8 +9,9 @@ import pytest
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import judge_all
+from matmul_sweep.classroom.verdict import judge_all, programs_in
 from matmul_sweep.classroom.words import lines_of
+from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised", "hurried")]
@@ -293,32 +294,11 @@ VERDICTS = {
     "headers that are not needed": (
         "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
     "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
-    "a size near that of the file": (BY_GRID, "", "f is correct(?s:.*)as in line"),
-    "C beside D": (rectangular(
-        parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
-        " int k", c="D[i * n + j] = beta * C[i * n + j] + alpha * sum; float rest"), "",
-        "f is correct"),
-    "vectors": (rectangular(
-        parameters="const float4* A, const float* B, float* C, int m, int n, int k",
-        a="((const float*)A)[i * k + p]"), "multiple=4", "f is correct"),
     "a block that is tried": (SIXTY_FOUR, "multiple=16", "f is correct(?s:.*)block=64x1x1"),
-    "shared bytes that nothing tells": (DYNAMIC.replace("T * T]; ", "T * T]; // __shared__ int q[Q]"
-        "\n"), "", "f is correct(?s:.*)shared=232448"),
     "tiles in a line": (IN_A_LINE, "multiple=8 block=32", "f is correct(?s:.*)in a line"),
-    "a launch in a macro": (BY_MACRO, "", "f is correct(?s:.*)blocks of 8×4×1"),
-    "letters beside words": (kernel(
-        f"{MATRICES}, int CnCol, int CnRow, int N", "A[i * N + p]", "B[p * CnCol + j]",
-        "C[i * CnCol + j]", "CnRow", "CnCol", "N"), "", "f is correct(?!(?s:.*)indexing)"),
     "two numbers": (kernel(
         f"{MATRICES}, int hB, int wB", "A[i * hB + p]", "B[p * wB + j]", "C[i * wB + j]",
         m="gridDim.y * blockDim.y", n="wB", k="hB"), "multiple=16", "f is correct"),
-    "numbers with a word behind": (kernel(
-        f"{MATRICES}, int N_PAD, int M_PAD, int K_PAD", "A[i * K_PAD + p]", "B[p * N_PAD + j]",
-        "C[i * N_PAD + j]", "M_PAD", "N_PAD", "K_PAD"), "", "f is correct(?!(?s:.*)indexing)"),
-    "members without use": (of_structs(more="int size; "), "", "f is correct"),
-    "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
-        of_structs()), "", "f is correct"),
-    "a library that is not used": ('#include "cutlass/gemm.h"\n' + kernel(), "", "f is correct"),
     "a constexpr function of the host": (
         "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
@@ -326,6 +306,24 @@ VERDICTS = {
                                   "elements not written, line 3"),
     "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
         'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say DEPTH='),
+}  # fmt: skip
+
+
+# A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
+READ = {
+    "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
+    "C beside D": (rectangular(
+        parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
+        " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
+    "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
+    "letters beside words": (
+        kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
+    "numbers with a word behind": (
+        kernel(f"{MATRICES}, int N_PAD, int M_DIM, int nK"), "N_PAD=n M_DIM=m nK=k"),
+    "members without use": (
+        of_structs(more="int size; "), "A.width=k A.height=m A.size=unused A.size"),
+    "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
+        of_structs()), "m1.width=k"),
 }  # fmt: skip
 
 
@@ -357,6 +355,31 @@ def test_the_verdicts_say(text: str, settings: str, wanted: str, hand_in: Path) 
     found = judge_all(hand_in, settings_of(settings.split(), ""))
     told = "\n".join(line for one in found for line in lines_of(one))
     assert re.search(wanted, told), told
+
+
+@pytest.mark.parametrize(("text", "wanted"), READ.values(), ids=READ)
+def test_a_text_is_read(text: str, wanted: str, hand_in: Path) -> None:
+    hand_in.write_text(text)
+    ((program,), _) = programs_in(hand_in, {})
+    parts = [" ".join(f"{one.name}={one.role}" for one in program.signature.parameters)]
+    if own := program.launch.program:
+        shape = Gemm(24, 40, 56) if not program.signature.square else Gemm(24, 24, 24)
+        x, y, _ = own.at(shape).grid
+        parts.append(f"{'x'.join(map(str, own.own.block[:2]))}, {x}x{y}")
+    assert wanted in "; ".join(parts)
+
+
+def test_a_kernel_gets_what_it_may_need(hand_in: Path) -> None:
+    hand_in.write_text(
+        '#include "cutlass/gemm.h"\n' + DYNAMIC.replace("T];", "T]; //__shared__ q[Q]\n")
+    )
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.launch.shared_bytes == 227 << 10 and "shared" in program.launch.guessed
+    assert "cutlass" not in program.text
+    hand_in.write_text(kernel(SQUARE.replace("float* A", "float4* A")))
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.signature.operation.dtype == "float32"
+    assert "reinterpret_cast<float4*>(" in program.wrapper
 
 
 @pytest.mark.parametrize(("text", "wanted"), QUESTIONS.values(), ids=QUESTIONS)
