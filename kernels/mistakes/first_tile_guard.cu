@@ -1,4 +1,4 @@
-// A mistake on purpose: the guard of A holds in the first tile only, because it counts elements, not columns.
+// A mistake on purpose: the guard of A is right in row 0 only, because it counts elements, not columns.
 #define TILE 16
 
 __global__ void first_tile_guard(const float *A, const float *B, float *C, int m, int n, int k)
