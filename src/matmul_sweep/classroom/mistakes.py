@@ -316,7 +316,8 @@ class Teller:
             line = self.body_line(CROSSED) or self.guard_line()
             return self.made("elements not written", line, what)
         what = f"{described(run.wrong)} wrong; {self.example()}"
-        return self.made("wrong result", self.store_line(), what)
+        cure = "the line stores the result; look at what leads to it"
+        return self.made("wrong result", self.store_line(), what, cure)
 
     def only_once(self) -> Mistake:
         """A kernel whose second launch on the same matrices is wrong."""
