@@ -78,6 +78,9 @@ def of_structs(width: str = "width", more: str = "") -> str:
 
 DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
+ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
+    MATRICES, "A[i * M + p]", "B[p * K + j]", "C[i * K + j]", *"NKM"
+)
 UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
 __global__ void add(const float* a, const float* b, float* c, int n) {
@@ -211,6 +214,10 @@ VERDICTS = {
     "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
+    "sizes of the file in another order": (ELSEWHERE, "",
+        "f is correct(?s:.*)A is N×M and B is M×K \\(m=N n=K k=M\\)"),
+    "sizes of the file that are told": (ELSEWHERE, "m=N n=K k=M",
+                                        "f is correct(?s:.*)48x80x32 is N = 48, K = 80, M = 32"),
     "one thread": (
         f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++)\n"
         f"for (int j = 0; j < n; j++) {{ "

@@ -26,6 +26,13 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     told = bench.signature.operation.symmetric or bench.signature.settled
     if told and not bench.launch.possible:
         return None
+    if bench.signature.fixed and not told:
+        for one in reordered(bench):
+            only = one.shape(SIDE, SIDE, SIDE)
+            if right(one.run(only, one.first_block(only)), whole=False):
+                one = one.with_tile(SIDE)
+                if right(one.run(only), whole=True):
+                    return one
     for stored in candidates(bench, folder, told):
         square = stored.shape(SIDE, SIDE, SIDE)
         if not right(stored.run(square, stored.first_block(square)), whole=False):
@@ -85,7 +92,8 @@ def reordered(bench: Bench) -> Iterator[Bench]:
     parameters = bench.signature.parameters
     roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
     few = len(roles) < len(bench.signature.operation.shape.__match_args__)
-    said = bench.signature.fixed or bench.signature.square or (few and not bench.signature.unsure)
+    fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
+    said = fixed or bench.signature.square or (few and not bench.signature.unsure)
     for order in () if said else permutations("mnk", len(roles)):
         other = dict(zip(roles, order, strict=True))
         renamed = tuple(replace(p, role=other.get(p.role, p.role)) for p in parameters)

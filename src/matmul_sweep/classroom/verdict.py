@@ -203,10 +203,12 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
     own, _ = template_arguments(source, kernel, settings)
-    values = known_values(source, own | dict(settings))
+    # m=N says which number is m, and is no number.
+    numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
+    values = known_values(source, own | numbers)
     sizes = {name: values[name] for name in used_constants(kernel, values)}
     signature = signature_of(source, kernel, settings, sizes, own)
-    told = {name: int(settings[name]) for name in signature.sizes if name in settings}
+    told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
     if (small := small_sizes(signature.sizes) | told) != signature.sizes:
         texts = {name: str(value) for name, value in small.items()}
         template = {one.name for one in kernel.template}
