@@ -204,6 +204,12 @@ VERDICTS = {
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
     "structs": (of_structs(), "", "f is correct"),
+    "structs with the word": (
+        re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
+        .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
+    "a block outside of functions": (f"const int T = 8;\ndim3 block(T, T);\n{kernel()}"
+        f"void run({SQUARE}) {{ f<<<dim3(n / 8 + 1, n / 8 + 1), block>>>(A, B, C, n); }}", "",
+        "f is correct(?s:.*)of 8×8×1 threads; as in line"),
     "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
         + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")
         .replace("= sum;", "= sum.x;"), "", "f is correct"),

@@ -124,6 +124,8 @@ class Host:
         for function in self.starts:
             self.frames = [self.frame_of(function)]
             with suppress(Found, Returned, TooLong, RecursionError):
+                for declaration in self.extents_outside:
+                    self.run(declaration)
                 self.run(function.child_by_field_name("body"))
             if self.found:
                 return self.found
@@ -144,6 +146,13 @@ class Host:
 
     def names_kernel(self, text: str) -> bool:
         return bool(re.search(rf"\b{re.escape(self.kernel.name)}\b", text))
+
+    @property
+    def extents_outside(self) -> Iterator[Node]:
+        """Declarations of dim3 outside of functions."""
+        found = syntax.of_type(self.source.tree, "declaration")
+        outside = (one for one in found if one.parent and one.parent.type == "translation_unit")
+        return (one for one in outside if syntax.part(one, "type", self.text) == "dim3")
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:

@@ -253,9 +253,9 @@ def element_of(kind: str) -> str:
 
 
 def resolved(kind: str, types: Mapping[str, str]) -> str:
-    """A type without its namespaces, by the name that no other stands for."""
+    """A type without namespaces and the word `struct`, by the name that no other stands for."""
     for _ in range(8):  # names of names
-        kind = re.sub(r"\b(?:\w+\s*)?::\s*", "", kind)
+        kind = re.sub(r"\b(?:\w+\s*)?::\s*|\bstruct\s+", "", kind)
         if kind not in types:
             break
         kind = types[kind]
