@@ -2,6 +2,7 @@
 assumes, at first try."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import judge_all, programs_in
+from matmul_sweep.classroom.verdict import Verdict, pending, programs_in, verdict_on
 from matmul_sweep.classroom.words import lines_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
@@ -360,6 +361,10 @@ QUESTIONS = {
 @pytest.fixture
 def hand_in(tmp_path: Path) -> Path:
     return tmp_path / "hand_in.cu"
+
+
+def judge_all(hand_in: Path, settings: Mapping[str, str]) -> list[Verdict]:
+    return [*map(verdict_on, pending(hand_in, settings))]
 
 
 @pytest.mark.parametrize(("text", "settings", "wanted"), VERDICTS.values(), ids=VERDICTS)

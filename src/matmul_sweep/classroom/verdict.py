@@ -133,7 +133,7 @@ class Verdict:
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
     """The verdict on the only kernel of a file that looks like a product.
 
-    Raises UserError as judge_all does, or if there are several.
+    Raises UserError as pending and verdict_on do, or if there are several.
     """
     found, _ = programs_in(path, settings, seed is None)
     if len(found) > 1:
@@ -154,12 +154,6 @@ def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) ->
     found, unjudged = programs_in(path, settings, seed is None)
     verdicts = [Verdict(NOT_RUN, one, given=settings, seed=seed) for one in found]
     return [replace(verdicts[0], unjudged=unjudged), *verdicts[1:]]
-
-
-def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
-    """The verdict on each kernel of a file that looks like a product, on the CPU. Raises UserError
-    as pending and verdict_on do."""
-    return [*map(verdict_on, pending(path, settings, seed))]
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
