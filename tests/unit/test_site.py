@@ -299,7 +299,8 @@ def test_on_a_phone_nothing_is_cut_off_and_the_dial_turns_all_bars(
     wrapper = f"<!DOCTYPE html><html><head></head><body>{''.join(frames)}</body></html>"
     said = browser.told(
         wrapper, script, tmp_path,
-        ready='all("iframe").every(own => all("footer", own.contentDocument).length)',
+        ready='all("iframe").every(own => own.contentDocument.readyState === "complete"'
+              ' && all("footer", own.contentDocument).length)',
     )  # fmt: skip
     gemm = bars_of(pages["index.html"])["gemm"]
     least = min(map(int, gemm["sizes"]))
