@@ -17,6 +17,7 @@
 // warps behind them loads.
 #pragma once
 
+#include "epilogue.cuh"
 #include "instructions.cuh"
 #include "patches.cuh"
 
@@ -28,6 +29,7 @@ struct HopperTiling {
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
     static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
+    static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -88,6 +90,7 @@ struct HopperTile {
 
     using Input = typename T::Input;
     using Output = typename T::Output;
+    using Addition = Epilogue<T::adds, T::symmetric>;
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
@@ -409,12 +412,13 @@ struct HopperTile {
 
     // Call compute(store), which calls store(sums, tile) for each tile of a consumer.
     template <class Compute>
-    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out,
-                                                            Compute compute)
+    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out, int m, int n,
+                                                            const Addition& addition, Compute compute)
     {
         with_bands(slabs_of_ring, out, [&](auto store_band) {
-            compute([&](const Sums& sums, int2 tile) {
-                each_band(sums, tile, [&](const float* own, int row, int column) {
+            compute([&](Sums& sums, int2 tile) {
+                each_band(sums, tile, [&](float* own, int row, int column) {
+                    addition.apply(own, m, n, row, column);
                     store_band(row, column, [&](Band& band) { write(band, own); });
                 });
             });
@@ -502,37 +506,48 @@ struct HopperTile {
                 make_float4(sums[0][4 * j], sums[0][4 * j + 1], sums[0][4 * j + 2], sums[0][4 * j + 3]);
     }
 
-    // Add what all blocks have left of this block's columns, and store them.
-    static __device__ __forceinline__ void store_total(BlockSums& block_sums, Output* C, int m, int n, int row,
-                                                       int column)
+    static constexpr int own_columns = T::tile_n / T::splits;  // of a tile, that a block adds and stores
+
+    // Add what all blocks have left of this block's columns, and call store(sums, row, column): a lane's fragments side
+    // by side, of the first one the first element's place in C.
+    template <class Store>
+    static __device__ __forceinline__ void store_total(BlockSums& block_sums, int2 tile, Store store)
     {
-        constexpr int columns = T::tile_n / T::splits;  // that a block adds and stores
-        static_assert(columns % 8 == 0, "four sums of a thread lie in eight columns");
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = rank_in_cluster() * columns;
-        float total[columns / 8][4] = {};
+        static_assert(own_columns % 8 == 0, "four sums of a thread lie in eight columns");
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = rank_in_cluster() * own_columns;
+        float total[own_columns / 8][4] = {};
 #pragma unroll
         for (int block = 0; block < T::splits; block++) {
             const auto* theirs = in_block(&block_sums[own / 8], block);
 #pragma unroll
-            for (int j = 0; j < columns / 8; j++) {
+            for (int j = 0; j < own_columns / 8; j++) {
                 const float4 sums = theirs[j][threadIdx.x];
                 total[j][0] += sums.x, total[j][1] += sums.y, total[j][2] += sums.z, total[j][3] += sums.w;
             }
         }
-#pragma unroll
-        for (int j = 0; j < columns / 8; j++)
-            store_fragment(C, m, n, row + 16 * warp + lane / 4, column + own + 8 * j + lane % 4 * 2, total[j]);
+        store(total[0], tile.x + 16 * warp + lane / 4, tile.y + own + lane % 4 * 2);
     }
 
-    // Compute the tile of this block's cluster of T::splits blocks.
-    static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, Output* C, int m,
-                                                            int n, int k)
+    // The tile of this block's cluster of T::splits blocks. Of a symmetric C the grid has those of a triangle.
+    static __device__ __forceinline__ int2 tile_of_cluster(int m, int n)
+    {
+        const int column = blockIdx.x / T::splits;
+        if constexpr (T::symmetric)
+            return Order(m, n).position(blockIdx.y * (gridDim.x / T::splits) + column, {0, 0});
+        else
+            return {(int)blockIdx.y * T::tile_m, column * T::tile_n};
+    }
+
+    // Compute that tile. store: as store_total calls it.
+    template <class Store>
+    static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
+                                                            Store store)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
         BlockSums& block_sums = *(BlockSums*)slabs_of_ring;
         if constexpr (T::resident == 1) let_next_launch_begin();
-        const int row = blockIdx.y * T::tile_m, column = blockIdx.x / T::splits * T::tile_n;
+        const int2 tile = tile_of_cluster(m, n);
         const int slabs = slabs_of(k), rank = rank_in_cluster();
         const int begin = slabs * rank / T::splits, end = slabs * (rank + 1) / T::splits;
         if (produces()) in.prefetch();
@@ -542,20 +557,20 @@ struct HopperTile {
             Registers::keep_for_producer();
             if (produces()) {
                 wait_for_last_launch();
-                produce(ring, in, {row, column}, begin, end);
+                produce(ring, in, tile, begin, end);
             }
             __syncwarp();
             sync_cluster();
         } else {
             Registers::take_for_consumer();
+            const auto leave = [&](int stage) {
+                if (elected()) arrive(empty[stage]);
+            };
             Sums sums = {};
-            if (begin < end)
-                consume(ring, sums, end - begin, [&](int stage) {
-                    if (elected()) arrive(empty[stage]);
-                });
+            if (begin < end) consume(ring, sums, end - begin, leave, row_of_a(tile, {0, 0}));
             leave_sums(sums, block_sums);
             sync_cluster();  // all sums of the tile are there
-            store_total(block_sums, C, m, n, row, column);
+            store_total(block_sums, tile, store);
         }
         sync_cluster();
     }

@@ -37,14 +37,16 @@ struct Tiling : HopperTiling {
     static constexpr int cluster_n = CLUSTER;               // blocks of a cluster, side by side
     static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
     static constexpr int early = stages / cluster_n;        // slabs loaded before the cluster meets
+    static constexpr bool adds = ADDS;                      // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 32, Tiling::resident)
-brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
-           int m, int n, int k, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
+brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* C, int m, int n,
+           int k, float alpha, float beta, const __nv_bfloat16* D, const __grid_constant__ CUtensorMap in_a,
+           const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[Tiling::stages], empty[Tiling::stages];
@@ -66,6 +68,10 @@ brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
         Tile::Sums sums = {};
         Tile::consume(ring, sums, slabs, [&](int stage) {
             if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
+        });
+        const Tile::Addition addition = {alpha, beta, D};
+        Tile::each_band(sums, {row, column}, [&](float* own, int row, int column) {
+            addition.apply(own, m, n, row, column);
         });
         Tile::store(sums, C, m, n, row, column);
     } else if (Tile::produces()) {

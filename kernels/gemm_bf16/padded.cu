@@ -30,25 +30,27 @@ struct Tiling : HopperTiling {
     static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
+    static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
 
 extern "C" __global__ void
-pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
-         int m, int n, int k, void* a, void* b, const __grid_constant__ CUtensorMap in_a,
-         const __grid_constant__ CUtensorMap in_b)
+pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* C, int m, int n,
+         int k, float alpha, float beta, const __nv_bfloat16* D, void* a, void* b,
+         const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     pad<Tiling::resident == 1>(A, B, m, n, k, (__nv_bfloat162*)a, (__nv_bfloat162*)b);
 }
 
 // Store a warpgroup's rows of a tile, which begin at (row, column) of C. A warp writes and reads rows of its own.
-__device__ __forceinline__ void store_rows(const Tile::SumsOf64& sums, Tile::Band& band, __nv_bfloat16* C, int m,
-                                           int n, int row, int column)
+__device__ __forceinline__ void store_rows(Tile::SumsOf64& sums, Tile::Band& band, __nv_bfloat16* C, int m, int n,
+                                           int row, int column, const Tile::Addition& addition)
 {
     const int first = threadIdx.x / 32 % 4 * 16;
 #pragma unroll
     for (int panel = 0; panel < Tile::panels; panel++) {
+        addition.apply(&sums[32 * panel], m, n, row, column + 64 * panel);
         __syncwarp();  // the last panel's rows are read
         Tile::write(band, &sums[32 * panel]);
         __syncwarp();
@@ -60,15 +62,15 @@ __device__ __forceinline__ void store_rows(const Tile::SumsOf64& sums, Tile::Ban
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
-padded_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
-            int m, int n, int k, void* a, void* b, const __grid_constant__ CUtensorMap in_a,
-            const __grid_constant__ CUtensorMap in_b)
+padded_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* C, int m, int n,
+            int k, float alpha, float beta, const __nv_bfloat16* D, void* a, void* b,
+            const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     const int group = threadIdx.x / 128;
     Tile::Band& band = ((Tile::Band*)(slabs + Tiling::stages))[group];
-    Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, [&](const Tile::Sums& sums, int2 tile) {
-        store_rows(sums[0], band, C, m, n, tile.x + group * 64, tile.y);
+    Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, [&](Tile::Sums& sums, int2 tile) {
+        store_rows(sums[0], band, C, m, n, tile.x + group * 64, tile.y, {alpha, beta, D});
     });
 }

@@ -40,7 +40,8 @@
 //             Consumers: meet the cluster. Then, for each tile:
 //             multiply its slabs, leaving each stage to all blocks that fill it; then for each band of their rows:
 //               1. Wait until TMA has read the band before the last one, whose place is free then.
-//               2. Round the sums and write them there, swizzled (stmatrix); meet the warpgroup.
+//               2. Round the sums, with beta·D if that is wanted (../epilogue.cuh), and write them there, swizzled
+//                  (stmatrix); meet the warpgroup.
 //               3. One thread gives TMA the band.
 //             A block ends when its ring is empty for good: until then others may write to its memory.
 //
@@ -68,6 +69,7 @@ struct Tiling : HopperTiling {
     static constexpr int bands = BANDS;                                    // places for bands of a consumer
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
+    static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -75,10 +77,12 @@ using Tile = HopperTile<Tiling>;
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
-                __nv_bfloat16* __restrict__ C, int m, int n, int k, const __grid_constant__ CUtensorMap in_a,
-                const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
+                __nv_bfloat16* C, int m, int n, int k, float alpha, float beta, const __nv_bfloat16* D,
+                const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b,
+                const __grid_constant__ CUtensorMap out)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
-    Tile::compute_by_bands(slabs, out, [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store); });
+    Tile::compute_by_bands(slabs, out, m, n, {alpha, beta, D},
+                           [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store); });
 }

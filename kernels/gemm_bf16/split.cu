@@ -38,15 +38,23 @@ struct Tiling : HopperTiling {
     static constexpr int stages = STAGES;                   // slabs that the ring holds
     static constexpr int splits = SPLITS;                   // blocks of a cluster, which share a tile
     static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
+    static constexpr bool adds = ADDS;                      // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
 
 extern "C" __global__ void __cluster_dims__(Tiling::splits, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
-split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
-           int m, int n, int k, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
+split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* C, int m, int n,
+           int k, float alpha, float beta, const __nv_bfloat16* D, const __grid_constant__ CUtensorMap in_a,
+           const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, C, m, n, k);
+    const Tile::Addition addition = {alpha, beta, D};
+    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, m, n, k, [&](float* sums, int row, int column) {
+        constexpr int fragments = Tile::own_columns / 8;
+        addition.apply_to_fragments<fragments>(sums, m, n, row, column);
+#pragma unroll
+        for (int j = 0; j < fragments; j++) store_fragment(C, m, n, row, column + 8 * j, &sums[4 * j]);
+    });
 }

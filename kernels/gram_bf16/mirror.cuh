@@ -1,8 +1,20 @@
-// Bands of a symmetric C and their mirror images, for mirrored.cu, which explains them, streamed.cu and padded.cu.
+// Sums of a symmetric C and their mirror images: stored from registers, for halved.cu and split.cu, and in bands, for
+// mirrored.cu, streamed.cu and padded.cu. halved.cu and mirrored.cu explain them.
 #pragma once
 
-#include "../epilogue.cuh"
 #include "../hopper_tile.cuh"
+
+// Store a lane's fragments side by side, the first one's first element at (row, column) of C of m×m, at their places on
+// the diagonal and above it, and at those mirrored.
+template <int fragments>
+__device__ __forceinline__ void store_twice(const float* sums, __nv_bfloat16* C, int m, int row, int column)
+{
+#pragma unroll
+    for (int e = 0; e < 4 * fragments; e++) {
+        const int i = row + e % 4 / 2 * 8, j = column + e / 4 * 8 + e % 2;
+        if (i <= j && j < m) C[(size_t)i * m + j] = C[(size_t)j * m + i] = __float2bfloat16(sums[e]);
+    }
+}
 
 template <class T>
 struct Mirror {
@@ -21,12 +33,12 @@ struct Mirror {
     // Store a consumer's rows of a tile of C of m×m, and their mirror image. store_band(row, column, write): store a
     // band that begins at (row, column), and that write(band) writes.
     template <class StoreBand>
-    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m, const Epilogue& epilogue,
+    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m, const typename Tile::Addition& addition,
                                                  StoreBand store_band)
     {
         Tile::each_band(sums, tile, [&](float* own, int row, int column) {
             if (column < row) return;  // another band's mirror image
-            epilogue.apply(own, m, m, row, column);
+            addition.apply(own, m, m, row, column);
             store_band(row, column, [&](Band& band) {
                 Tile::write(band, own);
                 if (column > row) return;

@@ -28,5 +28,5 @@ gram_naive_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, in
     for (int p = 0; p < k; p++)
         sum += __bfloat162float(A[(size_t)i * k + p]) * __bfloat162float(A[(size_t)j * k + p]);
     const size_t own = (size_t)i * m + j, mirror = (size_t)j * m + i;
-    C[own] = C[mirror] = __float2bfloat16(Epilogue{alpha, beta, D}.of(sum, D[own]));
+    C[own] = C[mirror] = __float2bfloat16(Epilogue<ADDS>{alpha, beta, D}.of(sum, D[own]));
 }

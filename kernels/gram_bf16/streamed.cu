@@ -42,6 +42,7 @@ struct Tiling : HopperTiling {
     static constexpr int blocks = MULTIPROCESSORS;                      // blocks of the grid
     static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
     static constexpr bool symmetric = true;
+    static constexpr bool adds = ADDS;                                  // whether C = alpha·A·Aᵀ + beta·D
 };
 
 using Tile = HopperTile<Tiling>;

@@ -64,7 +64,7 @@ def products(
     """The accuracy of random products, in turn, by the kernel's source or one in its place; of a
     kernel with an epilogue also with one."""
     executable = folder / "kernel"
-    emulation.build_variant(variant, executable, source=source)
+    emulation.build_variant(variant.adding, executable, source=source)
     for shape in map(variant.kernel.product.parse, shapes):
         yield checked(variant, product_on_cpu(variant, executable, shape))
         if variant.kernel.epilogue:

@@ -33,7 +33,7 @@ SHAPES = {
     "gram_mirrored_bf16": ["264x136"],
     "gram_streamed_bf16": ["264x136"],
     "gram_padded_bf16": ["263x70"],
-    "added_bf16": ["72x72x72"],
+    "gram_split_bf16": ["263x72"],
 }
 FOR_THE_CARD = [
     *(kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"),

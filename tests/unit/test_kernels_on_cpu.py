@@ -61,7 +61,6 @@ TILINGS = [
     ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
     ("streamed_bf16", cluster(1, 1, 5, TILE_M=64, PATCH=2, LEAST=1, STAGES=3), SHARED),
     ("streamed_bf16", cluster(2, 1, 2, TILE_M=128, PATCH=2, LEAST=1, STAGES=2, RESIDENT=2), SHARED),
-    ("added_bf16", cluster(2, 1, 2, PATCH=2, LEAST=1, STAGES=2), "9x8x1000 130x72x520"),
     ("gram_halved_bf16", squares(2, 2, STAGES=2), "329x200"),
     ("gram_mirrored_bf16", squares(3, 2, STAGES=3, BANDS=1), "520x136"),
     ("gram_streamed_bf16", squares(2, 3, STAGES=3, LEAST=1), TRIANGLE),
@@ -69,6 +68,8 @@ TILINGS = [
     ("gram_padded_bf16", squares(1, 5, STAGES=3, LEAST=1), RAGGED),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 256, "STAGES": 4, "SPLITS": 2}, SPLIT),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SPLITS": 8}, SPLIT),
+    ("gram_split_bf16", {"TILE_M": 64, "STAGES": 3, "SPLITS": 2}, "329x72 7x1000"),
+    ("gram_split_bf16", {"TILE_M": 192, "STAGES": 4, "SPLITS": 3}, "330x520"),
     *(("thin", {"MULTIPROCESSORS": count}, THIN) for count in (2, 7)),
     *(("narrow", {"MULTIPROCESSORS": count}, NARROW) for count in (2, 7)),
     # Of three tiles of seven slabs a block leaves a part of four, two chains, for the other; whole

@@ -99,7 +99,12 @@ class Card:
             t, c = (matrix(at, dtype, extent, [s.down, s.right]) for at, s in places)
             alpha, beta = read(6, ctypes.c_double, 2)
             c[...] = (alpha * t if alpha else 0) + (beta * c if beta else 0)
-        elif function == (kernel := the_catalogue().buildable[source].kernel).functions[-1]:
+        elif (
+            function
+            == (kernel := the_catalogue().buildable[source.removesuffix("-adds")].kernel).functions[
+                -1
+            ]
+        ):
             matrices, dimensions = kernel.product.signature
             shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
             addresses = read(0, ctypes.c_uint64, matrices)
@@ -116,6 +121,7 @@ class Card:
             if kernel.epilogue:
                 alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
                 [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
+                assert source.endswith("-adds") or (alpha, beta) == (1, 0)
                 d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else np.zeros(())
                 made = alpha * made + beta * d.astype(np.float64)
             c[...] = made
@@ -297,7 +303,7 @@ def test_a_stack_has_a_stack_of_ds(calls: Card) -> None:
 IN_ONE_LAUNCH = [
     (lambda x, d: matmul_sweep.gram(Given(x.T), d=d, beta=2), ["gram_streamed_bf16"]),
     (lambda x, d: matmul_sweep.gram(Given(x.T), alpha=2), ["gram_streamed_bf16"]),
-    (lambda x, d: matmul_sweep.gemm(Given(x), Given(x), d=d, beta=2), ["added_bf16"]),
+    (lambda x, d: matmul_sweep.gemm(Given(x), Given(x), d=d, beta=2), ["brief_bf16"]),
     (lambda x, d: matmul_sweep.gram(Given(x[:7].T)), ["gram_naive_bf16"]),
 ]
 

@@ -93,19 +93,19 @@ def chosen(
     """The variant that computes a product. scales: the product is scaled or added to. Raises
     ValueError where the kernel refuses the shape or the number type has no such accuracy,
     RuntimeError where it does not run on the card."""
-    variant = named(name, operation) if name else default(operation, accuracy, shape, arch, scales)
+    variant = named(name, operation) if name else default(operation, accuracy, shape, arch)
     if refusal := variant.refusal(shape):
         raise ValueError(refusal)
     part = variant.part(shape, arch)
     if not part.runs_on(arch):
         raise RuntimeError(f"{part.name} needs compute capability {part.kernel.since}, not {arch}")
-    return part
+    return part.adding if scales else part
 
 
-def default(operation: Operation, accuracy: str, shape: Shape, arch: str, scales: bool) -> Variant:
+def default(operation: Operation, accuracy: str, shape: Shape, arch: str) -> Variant:
     """Of the kernels that take a product, for EXACT accuracies of those that multiply numbers of
-    the inputs' type: the last with an epilogue if it is scaled or added to, else the last dispatch,
-    else the last. "normwise" is residues without their guard, where they run."""
+    the inputs' type: the last dispatch, else the last. "normwise" is residues without their guard,
+    where they run."""
     if accuracy in OF_FLOAT64 and not (operation.symmetric and operation.dtype == "float64"):
         raise ValueError(f"accuracy '{accuracy}' is of gram in float64, not of {operation.title}")
     able = [
@@ -116,9 +116,8 @@ def default(operation: Operation, accuracy: str, shape: Shape, arch: str, scales
     if accuracy == "normwise" and any(kernel.name == "residues" for kernel in able):
         return catalogue().variant("residues/normwise")
     enough = [k for k in able if accuracy not in EXACT or k.arithmetic == "full"]
-    adders = [k for k in enough if scales and k.epilogue]
     dispatches = [k for k in enough if k.kind is Kind.DISPATCH]
-    return (adders or dispatches or enough)[-1].variants[0]
+    return (dispatches or enough)[-1].variants[0]
 
 
 def offered(operation: Operation) -> list[Kernel]:

@@ -20,6 +20,7 @@ from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import meant
 
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+ADDS = "ADDS"  # whether a kernel with an epilogue scales and adds
 # The keys by which a kernel is launched, timed and verified.
 OF_LAUNCH = (
     "tile", "threads", "dynamic_shared_bytes", "accepts", "most_rows", "most_columns", "writes",
@@ -151,14 +152,22 @@ class Variant:
         return self.name.replace("/", "-")
 
     @property
+    def adding(self) -> "Variant":
+        """The one that stores alpha·product + beta·D; itself if its kernel has no epilogue."""
+        if not self.kernel.epilogue:
+            return self
+        return replace(self, tiling=f"{self.tiling}-adds", parameters={**self.parameters, ADDS: 1})
+
+    @property
     def measured(self) -> bool:
         """Whether it is measured on its own by default."""
         return not self.kernel.named_only and self.tiling not in self.kernel.searched
 
     def constants(self, arch: str | None) -> dict[str, int]:
         """The macros for compiling its source for an architecture: its parameters, OVERLAPS if its
-        launches do and, if its grid depends on the device, the number of multiprocessors."""
-        kernel, found = self.kernel, dict[str, int]()
+        launches do, ADDS with an epilogue and, if its grid depends on the device, the number of
+        multiprocessors."""
+        kernel, found = self.kernel, {ADDS: 0} if self.kernel.epilogue else {}
         if kernel.overlaps:
             found["OVERLAPS"] = 1
         if MULTIPROCESSORS in f"{kernel.blocks} {kernel.before} {kernel.after}":

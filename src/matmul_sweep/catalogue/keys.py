@@ -145,8 +145,8 @@ class Entry:
         of the arguments behind the dimensions.
     tensor_maps: How the tensor memory accelerator sees matrices and parts of the workspace, by
         the names of the arguments behind these.
-    epilogue: Whether it stores alpha·product + beta·D: its functions take alpha, beta and D, of the
-        extents and type of C, behind the dimensions.
+    epilogue: Whether it stores alpha·product + beta·D where ADDS is 1: its functions take alpha,
+        beta and D, of the extents and type of C, behind the dimensions.
     overlaps: Whether its launches may begin before the launch before them has ended: each
         function waits for that before it touches memory (instructions.cuh).
     shares: What the blocks of a grid with `blocks` take: whole tiles and equal stretches of
