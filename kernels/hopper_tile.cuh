@@ -18,6 +18,7 @@
 #pragma once
 
 #include "epilogue.cuh"
+#include "in_step.cuh"
 #include "instructions.cuh"
 #include "patches.cuh"
 
@@ -30,6 +31,7 @@ struct HopperTiling {
     static constexpr int resident = 1;                  // blocks of a multiprocessor
     static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
+    static constexpr int in_step = 0;                   // looks at whether other tiles of a wave have begun
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -443,11 +445,14 @@ struct HopperTile {
     // ---- Blocks that stay ----
 
     // Fill the ring with the slabs of all tiles but the first `early` ones, and stay until its last ones are read: then
-    // nobody writes to this block's shared memory any more.
+    // nobody writes to this block's shared memory any more. Of a cluster, one block keeps step for all.
     static __device__ __forceinline__ void produce_tiles(Ring& ring, Tiles tiles, const Inputs& in, int slabs,
-                                                         int early)
+                                                         int early, unsigned* begun)
     {
         for (; tiles.more(); tiles.next(), early = 0) {
+            if constexpr (T::in_step > 0)
+                if (rank_in_cluster() == 0)
+                    begin_in_step<T::in_step>(*begun, (tiles.turn + 1) * gridDim.x / cluster, tiles.order.tiles());
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
             produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step);
         }
@@ -455,9 +460,10 @@ struct HopperTile {
     }
 
     // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
+    // begun: the count of begun tiles (in_step.cuh), where T::in_step is not 0.
     template <class Store>
     static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
-                                                         Store store)
+                                                         Store store, unsigned* begun = nullptr)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
@@ -475,7 +481,7 @@ struct HopperTile {
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= consumer_threads) {
             Registers::keep_for_producer();
-            if (produces()) produce_tiles(ring, tiles, in, slabs, early);
+            if (produces()) produce_tiles(ring, tiles, in, slabs, early, begun);
         } else {
             Registers::take_for_consumer();
             const bool served = serves();

@@ -1,7 +1,8 @@
 """The tables of dispatches as text, and the tilings in them.
 
 A column in capital letters is a compile-time constant. Where a row has them, it defines the tiling
-that its variant names; a tiling of the catalogue's file needs none.
+that its variant names; a tiling of the catalogue's file needs none. What it leaves out of the
+kernel's parameters has their value.
 """
 
 import contextlib
@@ -62,6 +63,7 @@ def add_tilings(found: Searched, dispatch: Kernel, kernels: Mapping[str, Kernel]
             one_of("variant", name, kernels)
             kernel = kernels[name]
             known, own = kernel.variants[0].parameters, found.setdefault(name, {})
+            values = {**kernel.parameters, **values}
             if odd := values.keys() ^ known.keys():
                 raise UserError(f"{odd.pop()}: the constants of {name} are {', '.join(known)}")
             written = {variant.tiling: variant.parameters for variant in kernel.variants}
