@@ -87,6 +87,7 @@ class Card:
     def cuLaunchKernelEx(self, wanted: Any, handle: Any, parameters: Any, extra: None) -> int:
         source, function = self.functions[handle.value - 1]
         self.launched.append(function)
+        self.stream = wanted._obj.stream
         time.sleep(self.slow)
 
         def read(first: int, kind: Any, count: int) -> list[Any]:
@@ -396,6 +397,21 @@ def test_streams_do_not_share_a_kernels_variables(calls: Card, kernel: str, load
         arrays = [Given(whole_numbers(8, 8), stream) for _ in range(3)]
         matmul_sweep.gemm(*arrays, kernel=kernel)
     assert sum(function == "" for _, function in calls.functions) == loaded
+
+
+@pytest.mark.parametrize(
+    ("streams", "launched", "waits"),
+    [((5, 5, 5), 5, []), ((5, 6, 7), 7, [(7, 6), (7, 5)]), ((5, None, None), 5, [])],
+)
+def test_c_s_stream_waits_for_those_of_the_inputs(
+    calls: Card, monkeypatch: pytest.MonkeyPatch, streams: tuple[int | None, ...], launched: int,
+    waits: list[tuple[int, int]],
+) -> None:  # fmt: skip
+    found: list[tuple[int, int]] = []
+    monkeypatch.setattr(kinds, "wait_for", lambda *pair: found.append(pair))
+    arrays = [Given(laid(whole_numbers(8, 8), "rows"), stream) for stream in streams]
+    matmul_sweep.gemm(*arrays)
+    assert (calls.stream, found) == (launched, waits)
 
 
 def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:

@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 Look = tuple[Any, ...]
 ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
-LEGACY = 1  # the stream that waits for those of all libraries, and they for it
+WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 
 
 class Kind:
@@ -72,9 +72,13 @@ class Kind:
         return tuple(stride // size for stride in seen.strides)
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
-        """The stream on which these arrays are ready, and on which the product goes."""
-        named = {a.__cuda_array_interface__.get("stream") or 0 for a in arrays}
-        return named.pop() if len(named) == 1 else LEGACY
+        """The stream on which these arrays are ready, and on which the product goes: C's, if it
+        names one, which waits for the others that are named."""
+        named = [a.__cuda_array_interface__.get("stream") for a in reversed(arrays)]
+        own, *others = dict.fromkeys(filter(None, named)) or [0]
+        for other in others:
+            wait_for(own, other)
+        return own
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
         raise TypeError("arrays of this kind have no allocator that is known here: give `out`")
@@ -244,6 +248,15 @@ class DeviceArray:
         data = (int(self.memory), False)
         # The type itself, because NumPy's text for bfloat16 is that for any two bytes.
         return {"shape": self.shape, "typestr": self.dtype, "data": data, "version": 3}
+
+
+def wait_for(stream: int, other: int) -> None:
+    """Let a stream wait for what is enqueued on another one now."""
+    event = c_void_p()
+    call("cuEventCreate", byref(event), WITHOUT_TIME)
+    call("cuEventRecord", event, c_void_p(other))
+    call("cuStreamWaitEvent", c_void_p(stream), event, 0)
+    call("cuEventDestroy_v2", event)  # it goes when the wait is over
 
 
 def ordinal(address: int) -> int:
