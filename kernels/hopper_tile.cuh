@@ -32,6 +32,7 @@ struct HopperTiling {
     static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
     static constexpr int in_step = 0;                   // looks at whether other tiles of a wave have begun
+    static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -102,6 +103,7 @@ struct HopperTile {
 
     static_assert(!T::symmetric || (T::cluster_n == 1 && T::cluster_m * T::tile_m == T::tile_n),
                   "the tiles of a cluster make a square, of which each has all columns");
+    static_assert(!T::halves || panels % 2 == 0, "half of a tile has whole panels");
 
     // Rows of 128 bytes, swizzled. Of a symmetric C, the rows of b are columns of B, 64 to a panel, as those of a
     // are rows of A.
@@ -116,8 +118,10 @@ struct HopperTile {
     using SumsOf64 = float[T::tile_n / 2];
     using Sums = SumsOf64[T::group_m / 64];
 
-    // Issue the product of 64 rows by all columns: 16 steps of k, from a_step of the slab's A and b_step of its B on.
-    static __device__ __forceinline__ void multiply_steps(SumsOf64& sums, const Slab& slab, int row, int a_step,
+    // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from
+    // a_step of the slab's A and b_step of its B on.
+    template <int count>
+    static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Slab& slab, int row, int a_step,
                                                           int b_step, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
@@ -130,7 +134,8 @@ struct HopperTile {
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
-    // The block's rows of A begin at a row of the slab.
+    // The block's rows of A begin at a row of the slab. columns: how many of the tile's.
+    template <int columns = T::tile_n>
     static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
     {
         const int group = threadIdx.x / 128;
@@ -139,7 +144,8 @@ struct HopperTile {
         for (int k = 0; k < tile_k; k += 16)
 #pragma unroll
             for (int half = 0; half < T::group_m / 64; half++)
-                multiply_steps(sums[half], slab, row_of_a + T::group_m * group + 64 * half, k, k, add || k > 0);
+                multiply_steps((float (&)[columns / 2])sums[half], slab, row_of_a + T::group_m * group + 64 * half, k,
+                               k, add || k > 0);
         commit_products();
     }
 
@@ -176,15 +182,29 @@ struct HopperTile {
         }
     };
 
-    // The tiles of this block, one after the other.
+    // The tiles of this block, one after the other. The last wave's are halved, the left columns and the right ones,
+    // where there are clusters for all halves; halves have a number each.
     struct Tiles {
         Order order;
         int index = blockIdx.x / cluster, turn = 0;
+        int whole;                               // tiles before the first half
         int2 place = place_in_cluster(), first;  // the tile's first row and column of C
 
-        __device__ Tiles(int m, int n) : order(m, n) { find(); }
+        __device__ Tiles(int m, int n) : order(m, n)
+        {
+            const int clusters = gridDim.x / cluster, last = order.tiles() % clusters;
+            whole = order.tiles() - (T::halves && 2 * last <= clusters ? last : 0);
+            find();
+        }
 
-        __device__ bool more() const { return index < order.tiles(); }
+        __device__ int count() const { return 2 * order.tiles() - whole; }
+
+        __device__ bool more() const { return index < count(); }
+
+        __device__ bool half() const { return T::halves && index >= whole; }
+
+        // Panels of B's columns that it has.
+        __device__ int width() const { return half() ? panels / 2 : panels; }
 
         __device__ void next()
         {
@@ -194,7 +214,10 @@ struct HopperTile {
 
         __device__ void find()
         {
-            if (more()) first = order.position(index, place);
+            if (!more()) return;
+            const int behind = half() ? index - whole : 0;
+            first = order.position(index - (behind + 1) / 2, place);
+            first.y += behind % 2 * (T::tile_n / 2);
         }
 
         // Whether the sums of this tile begin at the end of k.
@@ -238,17 +261,18 @@ struct HopperTile {
 
     // Load the slab from step k on of the tile at row tile.x and column tile.y. `shared`: this block's parts of it,
     // for all blocks that need them; else all parts, for this block.
+    // width: panels of its columns.
     template <bool shared>
     static __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const Inputs& in, int2 tile, int k,
-                                                int2 place = {0, 0})
+                                                int2 place = {0, 0}, int width = panels)
     {
         constexpr unsigned column = (1u << T::cluster_m) - 1, row = ((1u << cluster) - 1) / column;  // blocks, as bits
         const bool without_a = on_diagonal(tile, place);
-        expect_bytes(full, without_a ? sizeof slab.b : sizeof slab);
+        expect_bytes(full, (without_a ? 0 : sizeof slab.a) + width * sizeof slab.b[0]);
         for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n) && !without_a; part++)
             load_part<shared && (T::cluster_n > 1)>(slab.a[part * rows_of_a], in.a, full, tile.x + part * rows_of_a, k,
                                                     row << place.x);
-        for (int panel = 0; panel < (T::symmetric ? 1 : panels); panel++)
+        for (int panel = 0; panel < (T::symmetric ? 1 : width); panel++)
             for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++) {
                 const int first = part * rows_of_b;
                 const int2 at = T::symmetric ? int2{tile.y + first, k} : int2{k + first, tile.y + 64 * panel};
@@ -279,22 +303,24 @@ struct HopperTile {
 
     // Load slabs of a tile, each as soon as its stage is empty: numbers begin + step·s for s from `first` to end - 1.
     static __device__ __forceinline__ void produce(Ring& ring, const Inputs& in, int2 tile, int first, int end,
-                                                   int2 place = {0, 0}, int begin = 0, int step = 1)
+                                                   int2 place = {0, 0}, int begin = 0, int step = 1,
+                                                   int width = panels)
     {
 #pragma unroll 1
         for (int s = first; s < end; s++, ring.next()) {
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
-            load<true>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, (begin + step * s) * tile_k, place);
+            load<true>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, (begin + step * s) * tile_k, place,
+                       width);
         }
     }
 
     // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
-    template <class Leave>
+    template <int columns = T::tile_n, class Leave>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
         for (int s = 0, last = 0; s < slabs; s++, last = ring.stage, ring.next()) {
             wait_for_phase(ring.full[ring.stage], ring.round);
-            multiply(sums, ring.slabs[ring.stage], s > 0, row_of_a);
+            multiply<columns>(sums, ring.slabs[ring.stage], s > 0, row_of_a);
             wait_for_products<1>();
             if (s > 0) leave(last);
         }
@@ -390,14 +416,14 @@ struct HopperTile {
 
     // Call use(sums, row, column) for each band of a consumer's rows of a tile: its sums, and where in C it begins.
     template <class SumsOfTile, class Use>
-    static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use)
+    static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use, int width = panels)
     {
         const int row = tile.x + T::group_m * (threadIdx.x / 128);
 #pragma unroll
         for (int half = 0; half < T::group_m / 64; half++)
 #pragma unroll
             for (int panel = 0; panel < panels; panel++)
-                use(&sums[half][32 * panel], row + 64 * half, tile.y + 64 * panel);
+                if (panel < width) use(&sums[half][32 * panel], row + 64 * half, tile.y + 64 * panel);
     }
 
     // Call compute(store_band), and wait for the bands that a consumer has stored by store_band(row, column, write).
@@ -412,17 +438,18 @@ struct HopperTile {
         if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
     }
 
-    // Call compute(store), which calls store(sums, tile) for each tile of a consumer.
+    // Call compute(store), which calls store(sums, tile, width) for each tile of a consumer.
     template <class Compute>
     static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out, int m, int n,
                                                             const Addition& addition, Compute compute)
     {
         with_bands(slabs_of_ring, out, [&](auto store_band) {
-            compute([&](Sums& sums, int2 tile) {
-                each_band(sums, tile, [&](float* own, int row, int column) {
+            compute([&](Sums& sums, int2 tile, int width = panels) {
+                const auto store = [&](float* own, int row, int column) {
                     addition.apply(own, m, n, row, column);
                     store_band(row, column, [&](Band& band) { write(band, own); });
-                });
+                };
+                each_band(sums, tile, store, width);
             });
         });
     }
@@ -452,15 +479,15 @@ struct HopperTile {
         for (; tiles.more(); tiles.next(), early = 0) {
             if constexpr (T::in_step > 0)
                 if (rank_in_cluster() == 0)
-                    begin_in_step<T::in_step>(*begun, (tiles.turn + 1) * gridDim.x / cluster, tiles.order.tiles());
+                    begin_in_step<T::in_step>(*begun, (tiles.turn + 1) * gridDim.x / cluster, tiles.count());
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
-            produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step);
+            produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step, tiles.width());
         }
         ring.wait_until_empty();
     }
 
-    // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
-    // begun: the count of begun tiles (in_step.cuh), where T::in_step is not 0.
+    // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y; with
+    // T::halves it also takes the tile's width. begun: the count of begun tiles (in_step.cuh), where T::in_step is not 0.
     template <class Store>
     static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
                                                          Store store, unsigned* begun = nullptr)
@@ -490,8 +517,16 @@ struct HopperTile {
             };
             Sums sums = {};
             for (; tiles.more(); tiles.next()) {
-                consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
-                store(sums, tiles.first);
+                if constexpr (T::halves) {
+                    if (tiles.half())
+                        consume<T::tile_n / 2>(ring, sums, slabs, leave);
+                    else
+                        consume(ring, sums, slabs, leave);
+                    store(sums, tiles.first, tiles.width());
+                } else {
+                    consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
+                    store(sums, tiles.first);
+                }
             }
         }
     }

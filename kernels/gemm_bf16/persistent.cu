@@ -9,6 +9,7 @@
 //             multicast    a load that TMA brings to several blocks of a cluster
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
+//             halves       of the last wave's tiles: the left columns of one and the right ones
 //             in step      clusters that begin the tiles of a wave together (../in_step.cuh)
 //             overlap      a block begins before the last launch has ended, and waits (../instructions.cuh)
 //             early        slabs that a block loads before its cluster has met, whole and for itself alone, as the
@@ -35,6 +36,10 @@
 //             A consumer has GROUP_M rows of the tile. With 128 rows and 192 columns a thread holds 192 sums, and the
 //             tile is 256×192, the largest that fits. 2200×2200 is 108 such tiles, a single wave on 132
 //             multiprocessors; it is 162 tiles of 256×128, two waves.
+//
+//             Where the last wave has tiles for no more than half of the clusters, each of its tiles is halved (HALVES).
+//             3000×3000 is 144 clusters' tiles of 256×256 for 66 clusters: two waves, and a third one of twelve tiles,
+//             or of 24 halves, which take 0.62 of a tile's time: half of its products, three quarters of its loads.
 //
 // Order       Producer: sets up the mbarriers, waits for the last launch, loads the early slabs, meets the cluster.
 //             Then, for each tile and each slab: waits until the stage is empty, and loads its parts of the slab.
@@ -71,6 +76,7 @@ struct Tiling : HopperTiling {
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
     static constexpr int in_step = IN_STEP;                                // looks at the tiles of a wave; 0: none
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
+    static constexpr bool halves = HALVES;                                 // whether tiles of a last wave are halved
     static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
 };
 

@@ -22,6 +22,7 @@ LARGE = 4e10  # operations
 CORNER = 8  # power of the norm that joins the two times; 4 to 16 choose alike
 RAGGED_ENERGY = 1.05  # where rows are ragged, so that single words are copied; 1.03 to 1.08
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
+HALF_A_TILE = 0.62  # of its time: half of the products, and three quarters of the loads
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
 
@@ -170,14 +171,15 @@ def crowded(
 
     A second block takes what the first one leaves unused, so its slabs cost less, and those of a
     third one may cost more again: that depends on the kernel. Whole tiles run in waves; in the last
-    one fewer of them may run beside each other.
+    one fewer of them may run beside each other, or tiles are halved.
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
     places = variant.at_once * multiprocessors
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
+    last = HALF_A_TILE if variant.halves and 2 * left <= places else 1
     waves = [
         (full, max(variant.at_once * share, 1)),
-        (left > 0, max(ceil_div(left, multiprocessors) * share, 1)),
+        (left > 0, last * max(ceil_div(left, multiprocessors) * share, 1)),
     ]
 
     def slabs(number: int, most: float = 1) -> float:
