@@ -146,12 +146,14 @@ def write_table(path: Path, arch: str, costs: Sequence[Cost]) -> None:
 
 
 def row_of(cost: Cost) -> dict[str, object]:
-    """A row of a table, with the constants of a tiling that the catalogue's file lacks."""
-    variant = cost.variant
-    own = {} if variant.tiling in variant.kernel.tilings else variant.parameters
+    """A row of a table, with what a tiling that the catalogue's file lacks changes of the kernel's
+    parameters."""
+    variant, kernel = cost.variant, cost.variant.kernel
+    own = {} if variant.tiling in kernel.tilings else variant.parameters
+    changed = {name: own[name] for name in own if own[name] != kernel.parameters.get(name)}
     numbers = [f"{value:.4g}" for value in cost.coefficients]
     return {
-        "architecture": cost.architecture, "variant": variant.name, **own,
+        "architecture": cost.architecture, "variant": variant.name, **changed,
         **dict(zip(TERMS, numbers, strict=False)),
         "at_limit": f"{cost.at_limit:.4g}" if cost.at_limit else "",
         "most_additions": cost.most_additions or "", "shapes": " ".join(map(str, cost.shapes)),
