@@ -133,8 +133,8 @@ template <int every>
 __device__ __forceinline__ void split_to_bounds(const double* A, void* bytes, const Column* columns, int m, int n,
                                                 Whole& whole)
 {
-    const double scale = power_of_two(own_column(columns, n).bound_exponent);
-    split_columns<every>(A, m, n, whole, [&](double x) { return (long long)(fabs(x) * scale); },
+    split_columns<every>(A, columns, m, n, whole, [](const Column& column) { return column.bound_exponent; },
+                         [](double x) { return (long long)fabs(x); },
                          [&](const Piece& numbers, int column, int row) {
         *piece_at(bytes, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
     });
@@ -294,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     with_moduli(known(moduli).taken(), [&](auto taken) {
-        combine_square<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
+        combine_squares<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
     });
 }
 

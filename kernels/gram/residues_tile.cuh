@@ -11,6 +11,7 @@
 #pragma once
 
 #include "../hopper_tile.cuh"
+#include "../patches.cuh"
 #include "residues_columns.cuh"
 
 template <class T>
