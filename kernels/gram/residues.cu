@@ -82,6 +82,7 @@ struct Tiling {
     static constexpr int stages = STAGES;    // slabs that the ring holds
     static constexpr int patch = PATCH;      // rows of tiles of a patch
     static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
+    static constexpr int in_step = IN_STEP;  // looks of a cluster at whether the others have begun; 0: none
 };
 
 using Tile = ByteTile<Tiling>;
@@ -116,6 +117,7 @@ extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         needed.by_norms = m < fewest_terms ? native : least_moduli;
         needed.by_sample = needed.by_bounds = least_moduli;
+        needed.begun = 0;
     }
     add_squares(A, (double2*)parts, m, n);
 }
@@ -283,11 +285,12 @@ struct Remainders {
 extern "C" __global__ void MULTIPLYING residues(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    const int taken = known(moduli).taken();
+    Moduli& needed = known(moduli);
+    const int taken = needed.taken();
     if (taken == native) return;
     auto* ring = (Tile::Slab*)memory;
     auto* bands = (Remainders::Band*)(ring + Tiling::stages);
-    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n});
+    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n}, &needed.begun);
 }
 
 extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)

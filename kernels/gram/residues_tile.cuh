@@ -56,7 +56,35 @@ struct ByteTile {
             const int2 at = place_in_triangle<T::patch>(index % of_plane, across);
             row = at.y * T::side + rank_in_cluster() * half, column = at.x * T::side;
         }
+
+        // Whether each cluster has begun its tile of this wave, if so many tiles have been begun in all.
+        __device__ bool wave_has_begun(unsigned begun) const
+        {
+            const int clusters = gridDim.x / cluster;
+            return begun >= (unsigned)min(end, (index / clusters + 1) * clusters);
+        }
     };
+
+    // ---- In step ----
+    //
+    // The tiles of a wave lie in one or two patches, so that most of their slabs are those of other clusters too, and
+    // come from the L2, if these are at the same place along k. Where k is long clusters drift apart, and the L2 has
+    // to hold whole strips. So they begin each wave together:
+    //
+    //     cluster 0    ── tile 0 ── wait ─┐── tile 3 ─────── ...
+    //     cluster 1    ── tile 1 ─────────┤── tile 4 ── wait ─┐
+    //     cluster 2    ── tile 2 ─ wait ──┘── tile 5 ─ wait ──┘
+    //
+    // Only loads wait, and the slabs of the ring are multiplied meanwhile. Nothing but time depends on it: after
+    // T::in_step looks at the count a cluster goes on without the others, because nobody promises that all run at once.
+
+    // Tell that this cluster begins a tile, and wait for the other tiles of the wave.
+    static __device__ __forceinline__ void begin_in_step(unsigned* begun, const Tiles& tile)
+    {
+        if (T::in_step == 0 || !begun || rank_in_cluster() > 0) return;
+        atomicAdd(begun, 1);
+        for (int looks = 0; looks < T::in_step && !tile.wave_has_begun(*(volatile unsigned*)begun);) looks++;
+    }
 
     // ---- Slabs ----
 
@@ -107,9 +135,10 @@ struct ByteTile {
     // ---- The life of a block ----
 
     // finish.fold(sums, plane) at the end of a portion, finish.store(sums, plane, row, column) at the end of a tile.
+    // begun: a count of tiles that is 0, for clusters in step.
     template <class Finish>
     static __device__ __forceinline__ void compute(Slab* slabs_of_ring, const CUtensorMap& planes, int count, int m,
-                                                   int n, Finish finish)
+                                                   int n, Finish finish, unsigned* begun = nullptr)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
@@ -120,8 +149,10 @@ struct ByteTile {
         if (threadIdx.x >= consumer_threads) {
             Registers::keep_for_producer();
             if (threadIdx.x / 32 == consumer_warps && elected())
-                for (; tile.more(); tile.next())
+                for (; tile.more(); tile.next()) {
+                    begin_in_step(begun, tile);
                     for (int s = 0; s < slabs; s++, ring.next()) load(ring, planes, tile, s * tile_k);
+                }
             __syncwarp();
         } else {
             Registers::take_for_consumer();

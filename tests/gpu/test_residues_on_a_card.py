@@ -25,6 +25,7 @@ COMPONENTWISE, NORMWISE = KERNELS["residues"].variants
 LIBRARY = KERNELS.variant("cublas_dsyrk")
 NATIVE = KERNELS.variant("gram_tensor_streamed/128-patch8")
 TILES_OF_128 = KERNELS["residues"].tiled("128", {**COMPONENTWISE.parameters, "SIDE": 128})
+IN_STEP = KERNELS["residues"].tiled("in step", {**COMPONENTWISE.parameters, "IN_STEP": 64})
 DRAWN, SIDE = 64, 1024  # columns of A that are drawn, and all: they repeat
 BOUND = 2.0**-48 + 2.0**-52  # of Σ|a||b|
 
@@ -105,7 +106,8 @@ def test_edges_tiles_and_portions_are_right(products: Products, m: int, n: int) 
     of the rows of A: so no race, and no rounding before the end."""
     rng = np.random.default_rng(2)
     a = EASY["normal"](rng, m, n)
-    c, *others = products([COMPONENTWISE, COMPONENTWISE, NORMWISE, TILES_OF_128], a)
+    same = [COMPONENTWISE, COMPONENTWISE, NORMWISE, TILES_OF_128, IN_STEP, IN_STEP]
+    c, *others = products(same, a)
     others += [c.T, *products([COMPONENTWISE], rng.permutation(a))]
     for other in others:
         np.testing.assert_array_equal(c, other)

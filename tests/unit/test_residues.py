@@ -54,30 +54,41 @@ def componentwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
 
 @pytest.fixture(scope="module")
 def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
-    return multiplier(small("normwise", PORTION=1), tmp_path_factory.mktemp("normwise"))
+    variant = small("normwise", PORTION=1, IN_STEP=3)
+    return multiplier(variant, tmp_path_factory.mktemp("normwise"))
+
+
+def shown(variant: Variant, before: str, words: str, folder: Path) -> Multiply:
+    """A function that makes the launches before one of a product, and returns what words of
+    C++ say of `needed`, the Moduli, then: in C."""
+    source, count = folder / "shown.cu", KERNEL.functions.index(before)
+    source.write_text(
+        '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
+        "{\n    extern __shared__ __align__(1024) char memory[];\n"
+        f"    Moduli& needed = known(moduli);\n    {words}\n}}\n"
+    )
+    emulation.build(
+        source, [*KERNEL.functions[:count], "show"], GRAM, variant.constants(None),
+        folder / "shown", None, [FOLDER], [*KERNEL.workspace], [*KERNEL.tensor_maps],
+    )  # fmt: skip
+
+    def show(a: np.ndarray) -> np.ndarray:
+        shape = Gram(*a.shape)
+        plan = variant.plan(shape)
+        plan = replace(plan, launches=(*plan.launches[:count], Launch((1, 1, 1), (1, 1, 1))))
+        return emulation.launch(folder / "shown", plan, shape, [a], np.zeros(shape.output))
+
+    return show
 
 
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
     """How many moduli the launches before the residues' choose, and whether by all rows of A."""
-    variant, folder = small("componentwise"), tmp_path_factory.mktemp("guard")
-    source, before = folder / "guard.cu", KERNEL.functions.index("split")
-    functions = [*KERNEL.functions[:before], "show"]
-    source.write_text(
-        '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
-        "{\n    extern __shared__ __align__(1024) char memory[];\n"
-        "    C[0] = known(moduli).taken(), C[1] = known(moduli).in_doubt();\n}\n"
-    )
-    emulation.build(
-        source, functions, GRAM, variant.constants(None), folder / "guard", None, [FOLDER],
-        [*KERNEL.workspace], [*KERNEL.tensor_maps],
-    )  # fmt: skip
+    words, folder = "C[0] = needed.taken(), C[1] = needed.in_doubt();", tmp_path_factory.mktemp("g")
+    show = shown(small("componentwise"), "split", words, folder)
 
     def decide(a: np.ndarray) -> tuple[int, bool]:
-        shape = Gram(*a.shape)
-        plan = variant.plan(shape)
-        plan = replace(plan, launches=(*plan.launches[:before], Launch((1, 1, 1), (1, 1, 1))))
-        c = emulation.launch(folder / "guard", plan, shape, [a], np.zeros(shape.output))
+        c = show(a)
         return int(c[0, 0]), bool(c[0, 1])
 
     return decide
@@ -198,9 +209,10 @@ def normal_or_fooling(kind: str | int) -> np.ndarray:
     return KINDS[kind](np.random.default_rng(2), 160, 12)
 
 
-@pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 130)])
+@pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 330)])
 def test_tiles_and_edges_are_right(normwise: Multiply, m: int, n: int) -> None:
-    """Tiles on the diagonal and off it, with edges anywhere."""
+    """Tiles on the diagonal and off it, with edges anywhere; of panels and squares fewer than
+    blocks, and more."""
     a = EASY["normal"](np.random.default_rng(3), m, n)
     assert errors(normwise(a), a).max() <= BOUND
 
@@ -209,6 +221,31 @@ def test_portions_give_the_same_bits(componentwise: Multiply, normwise: Multiply
     """One for each slab, or one for all."""
     a = EASY["normal"](np.random.default_rng(3), 300, 21)
     np.testing.assert_array_equal(normwise(a), componentwise(a))
+
+
+def test_a_product_counts_the_tiles_that_it_begins(tmp_path: Path) -> None:
+    """From 0 on, so that clusters in step wait for tiles of their own product."""
+    show = shown(small("normwise", IN_STEP=1), "combine", "C[0] = needed.begun;", tmp_path)
+    assert show(EASY["normal"](np.random.default_rng(3), 130, 260))[0, 0] == 14 * 6
+
+
+WAVES = """
+#include "gram/residues_tile.cuh"
+struct Tiling { static constexpr int side = 128, stages = 2, patch = 8, portion = 1, in_step = 1; };
+extern "C" __global__ void f(const double* A, double* C, int m, int n)
+{
+    for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next())
+        while (!tile.wave_has_begun(C[tile.index])) C[tile.index]++;
+}
+"""
+
+
+def test_clusters_in_step_wait_for_a_wave_of_tiles(tmp_path: Path) -> None:
+    """Three clusters and ten tiles: for how many each of the tiles waits."""
+    build_double(WAVES, tmp_path)
+    plan, shape = Plan((Launch((6, 1, 1), (1, 1, 1), cluster=2),)), Gram(1, 4 * 128)
+    c = emulation.launch(tmp_path / "f", plan, shape, [np.zeros((1, 512))], np.zeros(shape.output))
+    assert c.ravel()[:10].tolist() == [3, 3, 3, 6, 6, 6, 9, 9, 9, 10]
 
 
 PLACES = """
