@@ -82,6 +82,7 @@ struct Tiling {
     static constexpr int stages = STAGES;    // slabs that the ring holds
     static constexpr int patch = PATCH;      // rows of tiles of a patch
     static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
+    static constexpr bool apart = APART;     // whether two warpgroups store one after the other
     static constexpr int in_step = IN_STEP;  // looks of a cluster at whether the others have begun; 0: none
 };
 

@@ -54,7 +54,7 @@ def componentwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
 
 @pytest.fixture(scope="module")
 def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
-    variant = small("normwise", PORTION=1, IN_STEP=3)
+    variant = small("normwise", SIDE=256, PORTION=1, APART=1, IN_STEP=3)
     return multiplier(variant, tmp_path_factory.mktemp("normwise"))
 
 
@@ -231,7 +231,7 @@ def test_a_product_counts_the_tiles_that_it_begins(tmp_path: Path) -> None:
 
 WAVES = """
 #include "gram/residues_tile.cuh"
-struct Tiling { static constexpr int side = 128, stages = 2, patch = 8, portion = 1, in_step = 1; };
+struct Tiling { static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1; };
 extern "C" __global__ void f(const double* A, double* C, int m, int n)
 {
     for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next())
