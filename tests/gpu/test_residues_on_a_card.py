@@ -21,11 +21,10 @@ from matmul_sweep.process.errors import HANG_SECONDS
 pytestmark = pytest.mark.gpu
 
 KERNELS = load_catalogue()
-COMPONENTWISE, NORMWISE = KERNELS["residues"].variants
+COMPONENTWISE, NORMWISE, IN_STEP, APART = KERNELS["residues"].variants
 LIBRARY = KERNELS.variant("cublas_dsyrk")
 NATIVE = KERNELS.variant("gram_tensor_streamed/128-patch8")
 TILES_OF_128 = KERNELS["residues"].tiled("128", {**COMPONENTWISE.parameters, "SIDE": 128})
-IN_STEP = KERNELS["residues"].tiled("in step", {**COMPONENTWISE.parameters, "IN_STEP": 64})
 DRAWN, SIDE = 64, 1024  # columns of A that are drawn, and all: they repeat
 BOUND = 2.0**-48 + 2.0**-52  # of Σ|a||b|
 
@@ -106,7 +105,7 @@ def test_edges_tiles_and_portions_are_right(products: Products, m: int, n: int) 
     of the rows of A: so no race, and no rounding before the end."""
     rng = np.random.default_rng(2)
     a = EASY["normal"](rng, m, n)
-    same = [COMPONENTWISE, COMPONENTWISE, NORMWISE, TILES_OF_128, IN_STEP, IN_STEP]
+    same = [COMPONENTWISE, COMPONENTWISE, NORMWISE, TILES_OF_128, IN_STEP, APART]
     c, *others = products(same, a)
     others += [c.T, *products([COMPONENTWISE], rng.permutation(a))]
     for other in others:
