@@ -46,7 +46,8 @@
 //             gram_native         C, if it is native
 //
 //             How many moduli are taken stands in global memory, where launches read it: the host never waits for
-//             it. Launches that are not needed return at once.
+//             it. Launches that are not needed return at once, and their grids have few blocks a multiprocessor,
+//             because a block that only returns takes its time too.
 //
 // Guard       Rounding to whole numbers changes an element of C by rounding errors of one column times the other:
 //             σ = 1/√12·√(‖aᵢ‖²/4^eⱼ + ‖aⱼ‖²/4^eᵢ), where column i was multiplied by 2^eᵢ. That is a share of

@@ -69,9 +69,9 @@ struct ByteTile {
 
     // ---- In step ----
     //
-    // The tiles of a wave lie in one or two patches, so that most of their slabs are those of other clusters too, and
-    // come from the L2, if these are at the same place along k. Where k is long clusters drift apart, and the L2 has
-    // to hold whole strips. So they begin each wave together:
+    // A cluster's slabs are those of other tiles of its wave too, and come from the L2, if all clusters are near the same
+    // place along k. But they drift apart, and where k is long the L2 would have to hold whole strips of A. So with
+    // T::in_step they begin each wave together:
     //
     //     cluster 0    ── tile 0 ── wait ─┐── tile 3 ─────── ...
     //     cluster 1    ── tile 1 ─────────┤── tile 4 ── wait ─┐

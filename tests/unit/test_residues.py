@@ -231,7 +231,9 @@ def test_a_product_counts_the_tiles_that_it_begins(tmp_path: Path) -> None:
 
 WAVES = """
 #include "gram/residues_tile.cuh"
-struct Tiling { static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1; };
+struct Tiling {
+    static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1;
+};
 extern "C" __global__ void f(const double* A, double* C, int m, int n)
 {
     for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next())
