@@ -84,7 +84,7 @@ struct Tiling {
     static constexpr int patch = PATCH;      // rows of tiles of a patch
     static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
     static constexpr bool apart = APART;     // whether two warpgroups store one after the other
-    static constexpr int in_step = IN_STEP;  // looks of a cluster at whether the others have begun; 0: none
+    static constexpr int in_step = IN_STEP;  // looks at the tiles of a wave; 0: none
 };
 
 using Tile = ByteTile<Tiling>;
@@ -99,6 +99,7 @@ using Native = StreamedGram<NativeTiling>;
 
 __device__ unsigned flags[NativeTiling::blocks];
 __device__ Native::Sums partial_sums[NativeTiling::blocks];
+__device__ unsigned begun;  // tiles of residues, for clusters in step
 
 constexpr int fewest_terms = 128;
 
@@ -119,7 +120,6 @@ extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         needed.by_norms = m < fewest_terms ? native : least_moduli;
         needed.by_sample = needed.by_bounds = least_moduli;
-        needed.begun = 0;
     }
     add_squares(A, (double2*)parts, m, n);
 }
@@ -287,12 +287,11 @@ struct Remainders {
 extern "C" __global__ void MULTIPLYING residues(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    Moduli& needed = known(moduli);
-    const int taken = needed.taken();
+    const int taken = known(moduli).taken();
     if (taken == native) return;
     auto* ring = (Tile::Slab*)memory;
     auto* bands = (Remainders::Band*)(ring + Tiling::stages);
-    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n}, &needed.begun);
+    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n}, &begun);
 }
 
 extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)

@@ -45,7 +45,6 @@ __device__ __forceinline__ void with_moduli(int moduli, Use use)
 // launch before has read, and changed.
 struct Moduli {
     volatile int by_norms, by_sample, by_bounds;
-    unsigned begun;  // tiles of residues, for clusters in step (residues_tile.cuh)
 
     __device__ bool native_by_norms() const { return by_norms == native; }
 

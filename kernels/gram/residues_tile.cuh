@@ -11,6 +11,7 @@
 #pragma once
 
 #include "../hopper_tile.cuh"
+#include "../in_step.cuh"
 #include "../patches.cuh"
 #include "residues_columns.cuh"
 
@@ -59,34 +60,14 @@ struct ByteTile {
             row = at.y * T::side + rank_in_cluster() * half, column = at.x * T::side;
         }
 
-        // Whether each cluster has begun its tile of this wave, if so many tiles have been begun in all.
-        __device__ bool wave_has_begun(unsigned begun) const
+        // Begin the tile together with the others of its wave. One block keeps step for its cluster.
+        __device__ void keep_step(unsigned* begun) const
         {
+            if (T::in_step == 0 || !begun || rank_in_cluster() > 0) return;
             const int clusters = gridDim.x / cluster;
-            return begun >= (unsigned)min(end, (index / clusters + 1) * clusters);
+            begin_in_step<T::in_step>(*begun, (index / clusters + 1) * clusters, end);
         }
     };
-
-    // ---- In step ----
-    //
-    // A cluster's slabs are those of other tiles of its wave too, and come from the L2, if all clusters are near the same
-    // place along k. But they drift apart, and where k is long the L2 would have to hold whole strips of A. So with
-    // T::in_step they begin each wave together:
-    //
-    //     cluster 0    ── tile 0 ── wait ─┐── tile 3 ─────── ...
-    //     cluster 1    ── tile 1 ─────────┤── tile 4 ── wait ─┐
-    //     cluster 2    ── tile 2 ─ wait ──┘── tile 5 ─ wait ──┘
-    //
-    // Only loads wait, and the slabs of the ring are multiplied meanwhile. Nothing but time depends on it: after
-    // T::in_step looks at the count a cluster goes on without the others, because nobody promises that all run at once.
-
-    // Tell that this cluster begins a tile, and wait for the other tiles of the wave.
-    static __device__ __forceinline__ void begin_in_step(unsigned* begun, const Tiles& tile)
-    {
-        if (T::in_step == 0 || !begun || rank_in_cluster() > 0) return;
-        atomicAdd(begun, 1);
-        for (int looks = 0; looks < T::in_step && !tile.wave_has_begun(*(volatile unsigned*)begun);) looks++;
-    }
 
     // ---- Slabs ----
 
@@ -159,7 +140,7 @@ struct ByteTile {
     // ---- The life of a block ----
 
     // finish.fold(sums, plane) at the end of a portion, finish.store(sums, plane, row, column) at the end of a tile.
-    // begun: a count of tiles that is 0, for clusters in step.
+    // begun: the count of begun tiles, if clusters keep in step (../in_step.cuh).
     template <class Finish>
     static __device__ __forceinline__ void compute(Slab* slabs_of_ring, const CUtensorMap& planes, int count, int m,
                                                    int n, Finish finish, unsigned* begun = nullptr)
@@ -174,7 +155,7 @@ struct ByteTile {
             Registers::keep_for_producer();
             if (threadIdx.x / 32 == consumer_warps && elected())
                 for (; tile.more(); tile.next()) {
-                    begin_in_step(begun, tile);
+                    tile.keep_step(begun);
                     for (int s = 0; s < slabs; s++, ring.next()) load(ring, planes, tile, s * tile_k);
                 }
             __syncwarp();

@@ -58,37 +58,27 @@ def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
     return multiplier(variant, tmp_path_factory.mktemp("normwise"))
 
 
-def shown(variant: Variant, before: str, words: str, folder: Path) -> Multiply:
-    """A function that makes the launches before one of a product, and returns what words of
-    C++ say of `needed`, the Moduli, then: in C."""
-    source, count = folder / "shown.cu", KERNEL.functions.index(before)
-    source.write_text(
-        '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
-        "{\n    extern __shared__ __align__(1024) char memory[];\n"
-        f"    Moduli& needed = known(moduli);\n    {words}\n}}\n"
-    )
-    emulation.build(
-        source, [*KERNEL.functions[:count], "show"], GRAM, variant.constants(None),
-        folder / "shown", None, [FOLDER], [*KERNEL.workspace], [*KERNEL.tensor_maps],
-    )  # fmt: skip
-
-    def show(a: np.ndarray) -> np.ndarray:
-        shape = Gram(*a.shape)
-        plan = variant.plan(shape)
-        plan = replace(plan, launches=(*plan.launches[:count], Launch((1, 1, 1), (1, 1, 1))))
-        return emulation.launch(folder / "shown", plan, shape, [a], np.zeros(shape.output))
-
-    return show
-
-
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
     """How many moduli the launches before the residues' choose, and whether by all rows of A."""
-    words, folder = "C[0] = needed.taken(), C[1] = needed.in_doubt();", tmp_path_factory.mktemp("g")
-    show = shown(small("componentwise"), "split", words, folder)
+    variant, folder = small("componentwise"), tmp_path_factory.mktemp("guard")
+    source, before = folder / "guard.cu", KERNEL.functions.index("split")
+    functions = [*KERNEL.functions[:before], "show"]
+    source.write_text(
+        '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
+        "{\n    extern __shared__ __align__(1024) char memory[];\n"
+        "    C[0] = known(moduli).taken(), C[1] = known(moduli).in_doubt();\n}\n"
+    )
+    emulation.build(
+        source, functions, GRAM, variant.constants(None), folder / "guard", None, [FOLDER],
+        [*KERNEL.workspace], [*KERNEL.tensor_maps],
+    )  # fmt: skip
 
     def decide(a: np.ndarray) -> tuple[int, bool]:
-        c = show(a)
+        shape = Gram(*a.shape)
+        plan = variant.plan(shape)
+        plan = replace(plan, launches=(*plan.launches[:before], Launch((1, 1, 1), (1, 1, 1))))
+        c = emulation.launch(folder / "guard", plan, shape, [a], np.zeros(shape.output))
         return int(c[0, 0]), bool(c[0, 1])
 
     return decide
@@ -223,31 +213,28 @@ def test_portions_give_the_same_bits(componentwise: Multiply, normwise: Multiply
     np.testing.assert_array_equal(normwise(a), componentwise(a))
 
 
-def test_a_product_counts_the_tiles_that_it_begins(tmp_path: Path) -> None:
-    """From 0 on, so that clusters in step wait for tiles of their own product."""
-    show = shown(small("normwise", IN_STEP=1), "combine", "C[0] = needed.begun;", tmp_path)
-    assert show(EASY["normal"](np.random.default_rng(3), 130, 260))[0, 0] == 14 * 6
-
-
-WAVES = """
+STEPS = """
 #include "gram/residues_tile.cuh"
 struct Tiling {
     static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1;
 };
+__device__ unsigned begun;
 extern "C" __global__ void f(const double* A, double* C, int m, int n)
 {
-    for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next())
-        while (!tile.wave_has_begun(C[tile.index])) C[tile.index]++;
+    for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next()) {
+        tile.keep_step(&begun);
+        if (rank_in_cluster() == 0) C[tile.index] = begun;
+    }
 }
 """
 
 
-def test_clusters_in_step_wait_for_a_wave_of_tiles(tmp_path: Path) -> None:
-    """Three clusters and ten tiles: for how many each of the tiles waits."""
-    build_double(WAVES, tmp_path)
+def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_path: Path) -> None:
+    """Three clusters, one after the other, of ten tiles 0, 3, 6, 9; 1, 4, 7; 2, 5, 8."""
+    build_double(STEPS, tmp_path)
     plan, shape = Plan((Launch((6, 1, 1), (1, 1, 1), cluster=2),)), Gram(1, 4 * 128)
     c = emulation.launch(tmp_path / "f", plan, shape, [np.zeros((1, 512))], np.zeros(shape.output))
-    assert c.ravel()[:10].tolist() == [3, 3, 3, 6, 6, 6, 9, 9, 9, 10]
+    assert c.ravel()[[0, 3, 6, 9, 1, 4, 7, 2, 5, 8]].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
 
 
 PLACES = """
