@@ -132,6 +132,8 @@ def test_the_library_takes_what_is_promised() -> None:
     [
         ("normal", NORMWISE, LIBRARY, 1 / 1.6),
         ("normal", COMPONENTWISE, LIBRARY, 1 / 1.5),
+        ("normal", IN_STEP, LIBRARY, 1 / 1.5),  # waits that run out would cost as much again
+        ("normal", APART, LIBRARY, 1 / 1.5),
         ("Cauchy", COMPONENTWISE, NATIVE, 1.2),  # what the guard costs where it says native
     ],
 )
