@@ -46,7 +46,8 @@
 //             gram_native         C, if it is native
 //
 //             How many moduli are taken stands in global memory, where launches read it: the host never waits for
-//             it. Launches that are not needed return at once.
+//             it. Launches that are not needed return at once, and their grids have few blocks a multiprocessor,
+//             because a block that only returns takes its time too.
 //
 // Guard       Rounding to whole numbers changes an element of C by rounding errors of one column times the other:
 //             σ = 1/√12·√(‖aᵢ‖²/4^eⱼ + ‖aⱼ‖²/4^eᵢ), where column i was multiplied by 2^eᵢ. That is a share of
@@ -82,6 +83,8 @@ struct Tiling {
     static constexpr int stages = STAGES;    // slabs that the ring holds
     static constexpr int patch = PATCH;      // rows of tiles of a patch
     static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
+    static constexpr bool apart = APART;     // whether two warpgroups store one after the other
+    static constexpr int in_step = IN_STEP;  // looks at the tiles of a wave; 0: none
 };
 
 using Tile = ByteTile<Tiling>;
@@ -96,6 +99,7 @@ using Native = StreamedGram<NativeTiling>;
 
 __device__ unsigned flags[NativeTiling::blocks];
 __device__ Native::Sums partial_sums[NativeTiling::blocks];
+__device__ unsigned begun;  // tiles of residues, for clusters in step
 
 constexpr int fewest_terms = 128;
 
@@ -133,8 +137,8 @@ template <int every>
 __device__ __forceinline__ void split_to_bounds(const double* A, void* bytes, const Column* columns, int m, int n,
                                                 Whole& whole)
 {
-    const double scale = power_of_two(own_column(columns, n).bound_exponent);
-    split_columns<every>(A, m, n, whole, [&](double x) { return (long long)(fabs(x) * scale); },
+    split_columns<every>(A, columns, m, n, whole, [](const Column& column) { return column.bound_exponent; },
+                         [](double x) { return (long long)fabs(x); },
                          [&](const Piece& numbers, int column, int row) {
         *piece_at(bytes, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
     });
@@ -287,14 +291,14 @@ extern "C" __global__ void MULTIPLYING residues(OPERANDS)
     if (taken == native) return;
     auto* ring = (Tile::Slab*)memory;
     auto* bands = (Remainders::Band*)(ring + Tiling::stages);
-    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n});
+    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n}, &begun);
 }
 
 extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     with_moduli(known(moduli).taken(), [&](auto taken) {
-        combine_square<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
+        combine_squares<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
     });
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "../instructions.cuh"
-#include "../patches.cuh"
 #include "remainders.cuh"
 
 // ---- Moduli ----
@@ -154,55 +153,52 @@ __device__ __forceinline__ void finish_columns(const double2* parts, Column* col
 
 // ---- Splitting ----
 //
-// A block turns 256 rows of 16 columns: it reads them along rows of A, and writes bytes along columns.
+// A block turns panels of 256 rows and 16 columns: it reads them along rows of A, and writes bytes along columns.
 //
 //     A, rows of 128 bytes          shared memory                        bytes, 256 of a column
 //     row 0   a b c d ...           a: row 0 to 15, a gap, 16 to 31 ..   a: piece of 16, piece, ...
 //     row 1   a b c d ...    ──►    b: ...                        ──►    b: ...
 //
-// A thread takes a piece: 16 whole numbers of a column, of which it makes 16 bytes for each modulus.
+// A thread takes a piece: 16 whole numbers of a column, of which it makes 16 bytes for each modulus. A column of bytes
+// begins at a line of the caches, so that nobody stores a part of a sector, or loads two lines for 128 bytes.
 
-constexpr int block_columns = 16, block_rows = 256, piece_rows = 16, pieces = block_rows / piece_rows;
-constexpr int slab_rows = 128;  // of a slab of the products
+constexpr int panel_columns = 16, panel_rows = 256, piece_rows = 16, pieces = panel_rows / piece_rows;
+constexpr int slab_rows = 128;  // of a slab of the products, and the bytes of a line
 constexpr int column_pitch = pieces * (piece_rows + 1) + 1;  // gaps keep lanes in different banks, both ways
 
 using Piece = long long[piece_rows];
 
-using Whole = long long[block_columns][column_pitch];  // of a block, in shared memory
+using Whole = long long[panel_columns][column_pitch];  // of a panel, in shared memory
 
-__device__ __forceinline__ int first_column(int n)
+// Of every so-manieth row of A. exponent(column): by which power of two the column is multiplied. convert(x): the
+// whole number for an element then. store(piece, column, row): write a piece that begins there, row counting those
+// that are taken. What is missing of a slab is zeros.
+template <int every, class Exponent, class Convert, class Store>
+__device__ __forceinline__ void split_columns(const double* A, const Column* columns, int m, int n, Whole& whole,
+                                              Exponent exponent, Convert convert, Store store)
 {
-    return blockIdx.x % ((n + block_columns - 1) / block_columns) * block_columns;
-}
-
-// The column of which this thread reads elements.
-__device__ __forceinline__ const Column& own_column(const Column* columns, int n)
-{
-    return columns[min(first_column(n) + (int)threadIdx.x % block_columns, n - 1)];
-}
-
-// Of every so-manieth row of A. convert(x): the whole number for an element. store(piece, column, row): write a
-// piece that begins there, row counting those that are taken. What is missing of a slab is zeros.
-template <int every, class Convert, class Store>
-__device__ __forceinline__ void split_columns(const double* A, int m, int n, Whole& whole, Convert convert,
-                                              Store store)
-{
-    const int rows = (m + every - 1) / every;
-    const int thread = threadIdx.x, left = first_column(n), own = thread % block_columns, column = left + own;
-    const int top = blockIdx.x / ((n + block_columns - 1) / block_columns) * block_rows;
+    const int rows = (m + every - 1) / every, across = (n + panel_columns - 1) / panel_columns;
+    const int panels = across * ((rows + panel_rows - 1) / panel_rows), thread = threadIdx.x;
+    for (int panel = blockIdx.x; panel < panels; panel += gridDim.x) {
+        const int left = panel % across * panel_columns, top = panel / across * panel_rows;
+        const int own = thread % panel_columns, column = left + own;
+        const double scale = power_of_two(exponent(columns[min(column, n - 1)]));
+        __syncthreads();  // the last panel has been read
 #pragma unroll 4
-    for (int i = 0; i < block_rows; i += 16) {
-        const int row = top + i + thread / 16;
-        const bool inside = row < rows && column < n;
-        whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * every * n + column]) : 0;
-    }
-    __syncthreads();
-    const int to = left + thread / pieces, row = top + thread % pieces * piece_rows;
-    if (to >= n || row >= min(round_up(rows, slab_rows), round_up(m, piece_rows))) return;
-    Piece numbers;
+        for (int i = 0; i < panel_rows; i += 16) {
+            const int row = top + i + thread / 16;
+            const bool inside = row < rows && column < n;
+            whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * every * n + column] * scale) : 0;
+        }
+        __syncthreads();
+        const int to = left + thread / pieces, row = top + thread % pieces * piece_rows;
+        if (to < n && row < round_up(rows, slab_rows)) {
+            Piece numbers;
 #pragma unroll
-    for (int i = 0; i < piece_rows; i++) numbers[i] = whole[thread / pieces][thread % pieces * 17 + i];
-    store(numbers, to, row);
+            for (int i = 0; i < piece_rows; i++) numbers[i] = whole[thread / pieces][thread % pieces * 17 + i];
+            store(numbers, to, row);
+        }
+    }
 }
 
 // The lowest bytes of four words.
@@ -258,17 +254,16 @@ __device__ __forceinline__ unsigned residue(unsigned long long shifted)
 // The pieces of a column at a modulus, in bytes.
 __device__ __forceinline__ uint4* piece_at(void* bytes, int i, int column, int row, int m, int n)
 {
-    return (uint4*)((char*)bytes + ((size_t)i * n + column) * round_up(m, piece_rows) + row);
+    return (uint4*)((char*)bytes + ((size_t)i * n + column) * round_up(m, slab_rows) + row);
 }
 
-// Residues of the block's part of A for so many moduli.
+// Residues of A for so many moduli.
 template <int moduli>
 __device__ __forceinline__ void split_to_residues(const double* A, void* residues, const Column* columns, int m,
                                                   int n, Whole& whole)
 {
-    const double scale = power_of_two(exponent_of<moduli>(own_column(columns, n)));
-    split_columns<1>(A, m, n, whole, [&](double x) { return __double2ll_rn(x * scale); },
-                  [&](const Piece& numbers, int column, int row) {
+    split_columns<1>(A, columns, m, n, whole, exponent_of<moduli>, [](double x) { return __double2ll_rn(x); },
+                     [&](const Piece& numbers, int column, int row) {
         for_each_number<moduli>([&](auto i) {
             *piece_at(residues, i.is, column, row, m, n) =
                 bytes_of(numbers, [](long long x) { return residue<decltype(i)::is>(x ^ 1LL << 63); });
@@ -278,7 +273,9 @@ __device__ __forceinline__ void split_to_residues(const double* A, void* residue
 
 // ---- Combining ----
 //
-// A block computes 64×64 elements of C's lower triangle, and stores them there and in the upper one.
+// A block computes squares of 64×64 elements of C's lower triangle, and stores them there and in the upper one. Blocks
+// that run at the same time take neighbours in a row: so the planes are read along their rows. Of the triangle's rows
+// of squares the longest is followed by the shortest, the next one by the second shortest: all pairs have one length.
 
 constexpr int square_side = 64;
 
@@ -324,20 +321,19 @@ __device__ __forceinline__ void store_both(const Square& square, double* C, int 
     }
 }
 
+// Compute a square that begins at (top, left).
 template <int moduli>
-__device__ __forceinline__ void combine_square(const void* remainders, const Column* columns, double* C, int n,
-                                               Square& square)
+__device__ __forceinline__ void combine_square(Square& square, const void* remainders, const Column* columns, int n,
+                                               int top, int left)
 {
-    const int2 place = place_in_triangle<1>(blockIdx.x, (n + square_side - 1) / square_side);
-    const int top = place.y * square_side, left = place.x * square_side, pitch = round_up(n, piece_rows);
+    const int pitch = round_up(n, slab_rows), column = threadIdx.x % 16 * 4;
     if (threadIdx.x < square_side) {
         square.row_exponents[threadIdx.x] = exponent_of<moduli>(columns[min(top + (int)threadIdx.x, n - 1)]);
         square.column_exponents[threadIdx.x] = exponent_of<moduli>(columns[min(left + (int)threadIdx.x, n - 1)]);
     }
     __syncthreads();
-    const int column = threadIdx.x % 16 * 4;
     for (int row = threadIdx.x / 16; row < square_side; row += blockDim.x / 16) {
-        if (top + row >= n || left + column >= pitch) continue;
+        if (top + row >= n || left + column >= n) continue;
         const char* from = (const char*)remainders + (size_t)(top + row) * pitch + left + column;
         unsigned words[moduli];
 #pragma unroll
@@ -350,5 +346,19 @@ __device__ __forceinline__ void combine_square(const void* remainders, const Col
                 c[j] * power_of_two(-square.row_exponents[row] - square.column_exponents[column + j]);
     }
     __syncthreads();
-    store_both(square, C, n, top, left);
+}
+
+template <int moduli>
+__device__ __forceinline__ void combine_squares(const void* remainders, const Column* columns, double* C, int n,
+                                                Square& square)
+{
+    const int side = (n + square_side - 1) / square_side, squares = side * (side + 1) / 2;
+    for (int index = blockIdx.x; index < squares; index += gridDim.x) {
+        const int pair = index / (side + 1), within = index % (side + 1), length = side - pair;  // of the longer row
+        const int top = (within < length ? length - 1 : pair) * square_side;
+        const int left = (within < length ? within : within - length) * square_side;
+        combine_square<moduli>(square, remainders, columns, n, top, left);
+        store_both(square, C, n, top, left);
+        __syncthreads();  // it has been read
+    }
 }

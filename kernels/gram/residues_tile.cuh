@@ -11,6 +11,8 @@
 #pragma once
 
 #include "../hopper_tile.cuh"
+#include "../in_step.cuh"
+#include "../patches.cuh"
 #include "residues_columns.cuh"
 
 template <class T>
@@ -41,6 +43,8 @@ struct ByteTile {
             find();
         }
 
+        __device__ bool first() const { return index < gridDim.x / cluster; }
+
         __device__ bool more() const { return index < end; }
 
         __device__ void next()
@@ -54,6 +58,14 @@ struct ByteTile {
             plane = index / of_plane;
             const int2 at = place_in_triangle<T::patch>(index % of_plane, across);
             row = at.y * T::side + rank_in_cluster() * half, column = at.x * T::side;
+        }
+
+        // Begin the tile together with the others of its wave. One block keeps step for its cluster.
+        __device__ void keep_step(unsigned* begun) const
+        {
+            if (T::in_step == 0 || !begun || rank_in_cluster() > 0) return;
+            const int clusters = gridDim.x / cluster;
+            begin_in_step<T::in_step>(*begun, (index / clusters + 1) * clusters, end);
         }
     };
 
@@ -103,12 +115,35 @@ struct ByteTile {
         }
     }
 
+    // ---- Stores apart ----
+    //
+    // While both warpgroups store, nobody multiplies. So with T::apart the second one stores a block's first tile after
+    // the first one has. From then on it is some slabs behind, and has the tensor cores to itself while the other stores:
+    //
+    //     first     multiply ─────┐ store ┌── multiply ───────────┐ store ┌──
+    //     second    multiply ─────┐  wait │ store ┌── multiply ───────────┐ store
+
+    // Before and after a block's first store: a warpgroup waits at a barrier to which the one before it comes. Without
+    // a branch, after which the compiler would no longer know what is the same in all threads of a warp.
+    static __device__ __forceinline__ void wait_for_store()
+    {
+        const int group = threadIdx.x / 128;
+        if constexpr (T::apart) sync_at_barrier(1 + group, group == 0 ? 128 : 256);
+    }
+
+    static __device__ __forceinline__ void tell_of_store()
+    {
+        const int group = threadIdx.x / 128;
+        if constexpr (T::apart) arrive_at_barrier(2 + group, 128 * (consumer_threads / 128 - group));
+    }
+
     // ---- The life of a block ----
 
     // finish.fold(sums, plane) at the end of a portion, finish.store(sums, plane, row, column) at the end of a tile.
+    // begun: the count of begun tiles, if clusters keep in step (../in_step.cuh).
     template <class Finish>
     static __device__ __forceinline__ void compute(Slab* slabs_of_ring, const CUtensorMap& planes, int count, int m,
-                                                   int n, Finish finish)
+                                                   int n, Finish finish, unsigned* begun = nullptr)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
@@ -119,15 +154,19 @@ struct ByteTile {
         if (threadIdx.x >= consumer_threads) {
             Registers::keep_for_producer();
             if (threadIdx.x / 32 == consumer_warps && elected())
-                for (; tile.more(); tile.next())
+                for (; tile.more(); tile.next()) {
+                    tile.keep_step(begun);
                     for (int s = 0; s < slabs; s++, ring.next()) load(ring, planes, tile, s * tile_k);
+                }
             __syncwarp();
         } else {
             Registers::take_for_consumer();
             Sums sums;
             for (; tile.more(); tile.next()) {
                 consume(ring, sums, slabs, [&](Sums& own) { finish.fold(own, tile.plane); });
+                if (tile.first()) wait_for_store();
                 finish.store(sums, tile.plane, tile.row, tile.column);
+                if (tile.first()) tell_of_store();
             }
         }
         sync_cluster();  // nobody uses another one's memory any more

@@ -39,6 +39,7 @@ FOR_THE_CARD = [
     *(kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"),
     *map(KERNELS.variant, ("bulk", "tiled_bf16")),
     KERNELS["wgmma_bf16"].tiled("wide", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}),
+    KERNELS["residues"].tiled("both", {**KERNELS["residues"].tilings["apart"], "IN_STEP": 64}),
 ]
 
 

@@ -54,7 +54,8 @@ def componentwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
 
 @pytest.fixture(scope="module")
 def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
-    return multiplier(small("normwise", PORTION=1), tmp_path_factory.mktemp("normwise"))
+    variant = small("normwise", SIDE=256, PORTION=1, APART=1, IN_STEP=3)
+    return multiplier(variant, tmp_path_factory.mktemp("normwise"))
 
 
 @pytest.fixture(scope="module")
@@ -198,9 +199,10 @@ def normal_or_fooling(kind: str | int) -> np.ndarray:
     return KINDS[kind](np.random.default_rng(2), 160, 12)
 
 
-@pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 130)])
+@pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 330)])
 def test_tiles_and_edges_are_right(normwise: Multiply, m: int, n: int) -> None:
-    """Tiles on the diagonal and off it, with edges anywhere."""
+    """Tiles on the diagonal and off it, with edges anywhere; of panels and squares fewer than
+    blocks, and more."""
     a = EASY["normal"](np.random.default_rng(3), m, n)
     assert errors(normwise(a), a).max() <= BOUND
 
@@ -209,6 +211,30 @@ def test_portions_give_the_same_bits(componentwise: Multiply, normwise: Multiply
     """One for each slab, or one for all."""
     a = EASY["normal"](np.random.default_rng(3), 300, 21)
     np.testing.assert_array_equal(normwise(a), componentwise(a))
+
+
+STEPS = """
+#include "gram/residues_tile.cuh"
+struct Tiling {
+    static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1;
+};
+__device__ unsigned begun;
+extern "C" __global__ void f(const double* A, double* C, int m, int n)
+{
+    for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next()) {
+        tile.keep_step(&begun);
+        if (rank_in_cluster() == 0) C[tile.index] = begun;
+    }
+}
+"""
+
+
+def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_path: Path) -> None:
+    """Three clusters, one after the other, of ten tiles 0, 3, 6, 9; 1, 4, 7; 2, 5, 8."""
+    build_double(STEPS, tmp_path)
+    plan, shape = Plan((Launch((6, 1, 1), (1, 1, 1), cluster=2),)), Gram(1, 4 * 128)
+    c = emulation.launch(tmp_path / "f", plan, shape, [np.zeros((1, 512))], np.zeros(shape.output))
+    assert c.ravel()[[0, 3, 6, 9, 1, 4, 7, 2, 5, 8]].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
 
 
 PLACES = """

@@ -70,6 +70,12 @@ def test_the_catalogues_tilings_come_before_what_fits_of_the_boxes() -> None:
         list(searching.tilings(vectors, [{"STAGES": [2]}]))
 
 
+def test_a_variant_that_is_named_is_the_only_one_of_its_kernels_tilings() -> None:
+    box = {"candidates": {"residues/componentwise": [{"PATCH": [4]}]}}
+    tried = searching.candidates(the_catalogue(), box)
+    assert [v.parameters["GUARD"] for v in tried] == [1, 1]
+
+
 def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
     streamed = the_catalogue()["streamed"]
     known = streamed.every_variant[-1]

@@ -41,19 +41,19 @@ def candidates(
     catalogue: Catalogue, space: Mapping[str, Any], fit_only: bool = False
 ) -> list[Variant]:
     """What a search tries of each kernel that its configuration names: the tilings of the
-    catalogue and, unless it is to fit only, those in boxes of values. A variant can be named too:
-    it alone.
+    catalogue and, unless it is to fit only, those in boxes of values. Where a variant is named, it
+    is the only one of the catalogue's.
 
     Raises UserError if a box names a parameter that the kernel lacks.
     """
     found: dict[str, Variant] = {}
     for name, boxes in space["candidates"].items():
-        if "/" in name:
-            found[name] = catalogue.variant(name)
-            continue
-        one_of("candidates", name, catalogue)
-        for variant in tilings(catalogue[name], [] if fit_only else boxes):
-            found.setdefault(variant.name, variant)
+        one_of("candidates", name.partition("/")[0], catalogue)
+        own = catalogue.variant(name)
+        others = [v for v in own.kernel.variants if "/" in name and v != own]
+        for variant in tilings(own.kernel, [] if fit_only else boxes):
+            if variant not in others:
+                found.setdefault(variant.name, variant)
     return list(found.values())
 
 
