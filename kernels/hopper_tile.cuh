@@ -33,6 +33,7 @@ struct HopperTiling {
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
     static constexpr int in_step = 0;                   // looks at whether other tiles of a wave have begun
     static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
+    static constexpr bool apart = false;                // consumers store one after the other (Apart)
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -52,6 +53,31 @@ struct RegisterShares {
     static __device__ __forceinline__ void take_for_consumer()
     {
         if constexpr (of_consumer > initial) take_registers<of_consumer>();
+    }
+};
+
+// Stores apart. While all warpgroups store, nobody multiplies. So each one but the first stores a block's first tile
+// after the one before it has. From then on it is some slabs behind, and has the tensor cores while the other stores:
+//
+//     first     multiply ─────┐ store ┌── multiply ───────────┐ store ┌──
+//     second    multiply ─────┐  wait │ store ┌── multiply ───────────┐ store
+//
+// A warpgroup waits at a barrier to which the one before it comes. Without a branch, after which the compiler would no
+// longer know what is the same in all threads of a warp.
+template <bool apart, int groups>
+struct Apart {
+    static constexpr int first = 8;  // barrier; those before it belong to tiles
+
+    static __device__ __forceinline__ void wait_for_store()
+    {
+        const int group = threadIdx.x / 128;
+        if constexpr (apart) sync_at_barrier(first + group, group == 0 ? 128 : 256);
+    }
+
+    static __device__ __forceinline__ void tell_of_store()
+    {
+        const int next = threadIdx.x / 128 + 1;
+        if constexpr (apart) arrive_at_barrier(first + next, next == groups ? 128 : 256);
     }
 };
 
@@ -285,6 +311,7 @@ struct HopperTile {
 
     using Ring = SlabRing<Slab, T::stages>;
     using Registers = RegisterShares<consumers, T::resident>;
+    using StoresApart = Apart<T::apart, consumers>;
 
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
@@ -517,16 +544,16 @@ struct HopperTile {
             };
             Sums sums = {};
             for (; tiles.more(); tiles.next()) {
-                if constexpr (T::halves) {
-                    if (tiles.half())
-                        consume<T::tile_n / 2>(ring, sums, slabs, leave);
-                    else
-                        consume(ring, sums, slabs, leave);
-                    store(sums, tiles.first, tiles.width());
-                } else {
+                if (T::halves && tiles.half())
+                    consume<T::halves ? T::tile_n / 2 : T::tile_n>(ring, sums, slabs, leave);
+                else
                     consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
+                if (tiles.turn == 0) StoresApart::wait_for_store();
+                if constexpr (T::halves)
+                    store(sums, tiles.first, tiles.width());
+                else
                     store(sums, tiles.first);
-                }
+                if (tiles.turn == 0) StoresApart::tell_of_store();
             }
         }
     }

@@ -41,6 +41,9 @@
 //             3000×3000 is 144 clusters' tiles of 256×256 for 66 clusters: two waves, and a third one of twelve tiles,
 //             or of 24 halves, which take 0.62 of a tile's time: half of its products, three quarters of its loads.
 //
+//             With APART the second consumer stays some slabs behind the first one (Apart in ../hopper_tile.cuh), so that
+//             one multiplies while the other stores.
+//
 // Order       Producer: sets up the mbarriers, waits for the last launch, loads the early slabs, meets the cluster.
 //             Then, for each tile and each slab: waits until the stage is empty, and loads its parts of the slab.
 //             Consumers: meet the cluster. Then, for each tile:
@@ -77,6 +80,7 @@ struct Tiling : HopperTiling {
     static constexpr int in_step = IN_STEP;                                // looks at the tiles of a wave; 0: none
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
     static constexpr bool halves = HALVES;                                 // whether tiles of a last wave are halved
+    static constexpr bool apart = APART;                                   // whether consumers store one by one
     static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
 };
 

@@ -28,6 +28,7 @@ struct ByteTile {
 
     using Ring = SlabRing<Slab, T::stages>;
     using Registers = RegisterShares<consumer_threads / 128>;
+    using StoresApart = Apart<T::apart, consumer_threads / 128>;
     using Sums = int[half];  // of a thread, of 64 rows and all columns (Products of a warpgroup, ../instructions.cuh)
 
     // ---- Order ----
@@ -115,28 +116,6 @@ struct ByteTile {
         }
     }
 
-    // ---- Stores apart ----
-    //
-    // While both warpgroups store, nobody multiplies. So with T::apart the second one stores a block's first tile after
-    // the first one has. From then on it is some slabs behind, and has the tensor cores to itself while the other stores:
-    //
-    //     first     multiply ─────┐ store ┌── multiply ───────────┐ store ┌──
-    //     second    multiply ─────┐  wait │ store ┌── multiply ───────────┐ store
-
-    // Before and after a block's first store: a warpgroup waits at a barrier to which the one before it comes. Without
-    // a branch, after which the compiler would no longer know what is the same in all threads of a warp.
-    static __device__ __forceinline__ void wait_for_store()
-    {
-        const int group = threadIdx.x / 128;
-        if constexpr (T::apart) sync_at_barrier(1 + group, group == 0 ? 128 : 256);
-    }
-
-    static __device__ __forceinline__ void tell_of_store()
-    {
-        const int group = threadIdx.x / 128;
-        if constexpr (T::apart) arrive_at_barrier(2 + group, 128 * (consumer_threads / 128 - group));
-    }
-
     // ---- The life of a block ----
 
     // finish.fold(sums, plane) at the end of a portion, finish.store(sums, plane, row, column) at the end of a tile.
@@ -164,9 +143,9 @@ struct ByteTile {
             Sums sums;
             for (; tile.more(); tile.next()) {
                 consume(ring, sums, slabs, [&](Sums& own) { finish.fold(own, tile.plane); });
-                if (tile.first()) wait_for_store();
+                if (tile.first()) StoresApart::wait_for_store();
                 finish.store(sums, tile.plane, tile.row, tile.column);
-                if (tile.first()) tell_of_store();
+                if (tile.first()) StoresApart::tell_of_store();
             }
         }
         sync_cluster();  // nobody uses another one's memory any more
