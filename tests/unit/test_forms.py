@@ -253,6 +253,14 @@ VERDICTS = {
         "f is correct"),
     "bfloat16 in, float out": ("#include <cuda_bf16.h>\n" + kernel(
         "const __nv_bfloat16* A, const __nv_bfloat16* B, float* C, int n"), "", "f is correct"),
+    "whole numbers of 64 bits": (kernel(
+        "const uint64_t* A, const unsigned long long* B, long* C, int n", kind="long"), "",
+        "f is correct"),
+    "sums of bytes in bytes": (kernel(
+        "const int8_t* A, const int8_t* B, int* C, int n", kind="int8_t"), "",
+        "f is not correct: wrong result"),
+    "sums of bytes": (kernel(
+        "const uint8_t* A, const uint8_t* B, unsigned* C, int n", kind="int"), "", "f is correct"),
     "lengths of rows": (rectangular(
         parameters=f"int m, int n, int k, {MATRICES}, int lda, int ldb, int ldc",
         a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]"), "", "f is correct"),
@@ -288,6 +296,15 @@ VERDICTS = {
         "wrong index(?s:.*)it is right if B is stored transposed; .* say b=transposed"),
     "A transposed": (rectangular(a="A[p * m + i]"), "",
         "f is not correct(?s:.*)it is right if A is stored transposed; .* say a=transposed"),
+    "C transposed": (rectangular(c="C[i + j * m]"), "",
+        "wrong index(?s:.*)it is right if C is stored transposed; .* say c=transposed"),
+    "A and C transposed": (rectangular(a="A[p * m + i]", c="C[j * m + i]"), "",
+        "right if A is stored transposed and C is stored .* say a=transposed c=transposed"),
+    "C said to be transposed": (rectangular(c="C[i + j * m]"), "c=transposed", "f is correct"),
+    "fragments by columns": (
+        TF32.replace("tf32, row_major> b", "tf32, col_major> b").replace("B + p * n + j, n",
+        "B + j * k + p, k").replace("i * n + j, sum, n, mem_row", "j * m + i, sum, m, mem_col"),
+        "multiple=16", r"f is correct(?s:.*)\(b=transposed c=transposed\)"),
     "said to be transposed": (rectangular(b="B[j * k + p]"), "b=transposed", "f is correct"),
     "transposed by its name": (kernel(SQUARE.replace("B", "B_T"), b="B_T[j * n + p]"), "",
                                "f is correct"),
@@ -427,6 +444,9 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"
     hand_in.with_name("tile.h").write_text(of_host)
     hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
+    hand_in.with_name("tile.h").write_text("inline int all() { return COUNT; }\n")
+    hand_in.write_text(f'int COUNT = 8;\n#include "tile.h"\n{kernel()}')
     assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
     hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
     hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')

@@ -25,7 +25,6 @@ from matmul_sweep.classroom.signature import (
     UNUSED,
     Parameter,
     Signature,
-    element_of,
 )
 from matmul_sweep.classroom.source import Include, Source, question
 from matmul_sweep.classroom.syntax import Kernel, text_of
@@ -36,6 +35,7 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
+UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
 NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
 RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
 # An error that follows from the value of a template's argument.
@@ -141,7 +141,7 @@ class Program:
             known = self.launch.constants
             rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
             own = f"{parameter.type} (*){rows}" if rows else f"{parameter.type}*"
-            other = rows or element_of(parameter.type) != parameter.type
+            other = rows or parameter.type != operation.dtypes[index].cpp
             return f"reinterpret_cast<{own}>({pointer})" if other else pointer
         if role.startswith(LEADING):
             return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
@@ -243,10 +243,14 @@ def checked(command: Sequence[str], program: Program) -> subprocess.CompletedPro
 
 
 def of_host(report: str, program: Program) -> bool:
-    """Whether a compiler's first error lies in what a header beside the file has for the host."""
+    """Whether a compiler's first error lies in what a header beside the file has for the host, or
+    follows from what is left out of the file."""
     if not (found := ERROR.search(report)):
         return False
     place, row = Path(found[1]).resolve(), int(found[2]) - 1
+    undeclared = UNDECLARED.search(found[3])
+    if undeclared and any(undeclared[1] in one.names for one in program.source.definitions):
+        return True
     return any(
         one.host_only and one.node.start_point.row <= row <= one.node.end_point.row
         for header in program.source.headers_beside if header.place == place
@@ -262,7 +266,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
-    undeclared = re.search(r'identifier "(\w+)" is undefined', message)
+    undeclared = UNDECLARED.search(message)
     if undeclared:
         message += source.perhaps_left_out
     if undeclared and undeclared[1].isupper():

@@ -18,9 +18,10 @@ from matmul_sweep.process.errors import UserError
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
 WHOLE = word_set(
-    "unsigned signed int long short size_t ptrdiff_t ssize_t uint int16_t uint16_t int32_t "
-    "uint32_t int64_t uint64_t"
+    "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
+    "uint16_t int32_t uint32_t int64_t uint64_t"
 )
+BITS = {8: r"char|8", 16: r"short|16", 64: r"long|64|size_t|ptrdiff_t", 32: ""}  # of those
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(
     "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
@@ -37,7 +38,7 @@ UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
-CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
+CONVENTIONS = {"order": "columns"} | dict.fromkeys("abc", "transposed")
 SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
 TILES = 32 * 5  # has as divisors what sides of tiles mostly are
 INNER = word_set("inner common shared depth mid middle kdim terms")
@@ -200,14 +201,15 @@ def operation_of(
 ) -> Operation:
     """The product of matrices of these types. hint: where an unknown type may come from. Raises
     UserError."""
-    inputs = {element_of(p.type) for p in pointers if roles[p.name] != "C"}
-    (output,) = (element_of(p.type) for p in pointers if roles[p.name] == "C")
-    if len(inputs) > 1 or not {*inputs, output} <= ELEMENTS.keys():
+    inputs = {dtype_of(p.type) for p in pointers if roles[p.name] != "C"}
+    (result,) = (dtype_of(p.type) for p in pointers if roles[p.name] == "C")
+    if len(inputs) > 1 or not {*inputs, result} <= DTYPES.keys():
+        types = dict.fromkeys(element_of(p.type) for p in pointers)
         raise UserError(
-            f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}{hint}; a kernel "
-            f"{TAKEN}: {', '.join(ELEMENTS)}"
+            f"{where}: matrices of {' and '.join(types)}{hint}; a kernel {TAKEN}: "
+            f"{', '.join(ELEMENTS)}, or whole numbers"
         )
-    dtype, result = ELEMENTS[inputs.pop()], ELEMENTS[output]
+    dtype = inputs.pop()
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
     taken = [one for one in OPERATIONS.values() if not one.right_transposed]
     alike = [one for one in taken if len(one.matrices) == len(pointers)]
@@ -246,9 +248,18 @@ def parsed(
     yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
 
 
+def dtype_of(kind: str) -> str:
+    """The number type of a matrix of such elements; the name itself, if that is none. Whole numbers
+    with a sign and without one have the same bits, as long as they are small."""
+    element = element_of(kind)
+    if set(element.split()) <= WHOLE:
+        return f"int{next(bits for bits, said in BITS.items() if re.search(said, element))}"
+    return ELEMENTS.get(element, element)
+
+
 def element_of(kind: str) -> str:
     """The type of the elements of a vector such as float4, or the type itself."""
-    of_vector = kind not in ELEMENTS and kind[-1:] in ("2", "4") and kind[:-1] in ELEMENTS
+    of_vector = kind[-1:] in ("2", "4") and kind[:-1] in ELEMENTS.keys() | WHOLE
     return kind[:-1] if of_vector else kind
 
 
@@ -407,7 +418,7 @@ def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) 
     for key, value in CONVENTIONS.items():
         if settings.get(key, value) not in (value, "rows"):
             raise UserError(f"{where}: {key}={settings[key]}: write {key}={value} or {key}=rows")
-    found = {key.upper() for key in "ab" if settings.get(key) == CONVENTIONS[key]}
+    found = {key.upper() for key in "abc" if settings.get(key) == CONVENTIONS[key]}
     if settings.get("order") == CONVENTIONS["order"]:
         return frozenset("ABC") - found
     return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom import strict
-from matmul_sweep.classroom.conventions import convention_of, fitting
+from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -281,7 +281,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
             raise asked
         return ran(verdict, bench.with_tile())
     told = convention_of(fit.signature, bench.signature)
-    ours = fit.signature.columns == bench.signature.columns
+    ours = fit.signature.columns in (bench.signature.columns, by_fragments(bench.program))
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
         return ran(replace(verdict, program=fit.program, convention=told), fit)
     found = ran(verdict, bench.with_tile())
