@@ -37,6 +37,10 @@ ERROR = re.compile(
 )
 UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
 NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
+# Gives a member of a struct its value, even if it is constant.
+SETTER = """template <class T, class V> __device__ inline void trial_set(const T& place, V value)
+{ const_cast<T&>(place) = (T)value; }
+"""
 RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
 # An error that follows from the value of a template's argument.
 OF_VALUE = re.compile(r"division by zero|zero-sized|static.?assert|shared data|negative|too large")
@@ -99,8 +103,9 @@ class Program:
         structs, arguments = self.passed
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
+        setter = SETTER if structs else ""
         return (
-            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
+            f'#line 1 "wrapper"\n{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
             f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
 
@@ -112,13 +117,21 @@ class Program:
         for position, parts in groupby(passed, key=lambda p: p.position):
             members = [*parts]
             if members[0].member:
-                name = f"trial_{position}"
-                structs.append(f"{self.kernel.parameters[position].type} {name} = {{}};")
-                structs += [f"{name}.{p.member} = {self.argument(p)};" for p in members]
+                name, kind = f"trial_{position}", self.type_of(position)
+                structs.append(f"alignas({kind}) char bytes_{position}[sizeof({kind})] = {{}};")
+                structs.append(f"auto& {name} = reinterpret_cast<{kind}&>(bytes_{position});")
+                structs += [f"trial_set({name}.{p.member}, {self.argument(p)});" for p in members]
             else:
                 name = self.argument(members[0])
             arguments.append(name)
         return structs, arguments
+
+    def type_of(self, position: int) -> str:
+        """The type of a parameter, without the names of the kernel's template."""
+        kind = self.kernel.parameters[position].type
+        for one in self.kernel.template:
+            kind = re.sub(rf"\b{one.name}\b", self.launch.constants[one.name], kind)
+        return kind
 
     @property
     def use(self) -> str:

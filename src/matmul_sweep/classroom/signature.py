@@ -226,12 +226,16 @@ def parsed(
     Raises UserError.
     """
     kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
-    if kind in source.structs and not told.pointers:
-        for member in source.structs[kind]:
-            (one,) = parsed(member, position, types, source, where)
-            yield replace(one, name=f"{name}.{member.name}", member=member.name, type=one.type,
+    template, _, listed = kind.partition("<")
+    if (struct := source.structs.get(template.strip())) and not told.pointers:
+        given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
+        own = {**types, **dict(zip(struct.template, given, strict=False))}
+        for member in struct.members:
+            (one,) = parsed(member, position, own, source, where)
+            yield replace(one, name=f"{name}.{member.name}", member=member.name,
                           constant=told.constant or one.constant)  # fmt: skip
         return
+    constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
     if told.pointers > 1:
         raise UserError(
             f"{where}: parameter '{told.text}' is a pointer to pointers; a matrix is in one piece: "
@@ -245,7 +249,7 @@ def parsed(
         raise UserError(f"{where}: parameter '{told.text}'; {what}")
     if not pointer and (not told.name or kind == "bool"):  # a switch is off
         role = f"{UNUSED}{position}"
-    yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
+    yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
 
 
 def dtype_of(kind: str) -> str:
@@ -265,12 +269,15 @@ def element_of(kind: str) -> str:
 
 def resolved(kind: str, types: Mapping[str, str]) -> str:
     """A type without namespaces and the word `struct`, by the name that no other stands for."""
+    constant = ""
     for _ in range(8):  # names of names
-        kind = re.sub(r"\b(?:\w+\s*)?::\s*|\bstruct\s+", "", kind)
+        kind = " ".join(re.sub(r"\b(?:\w+\s*)?::\s*|\bstruct\s+", "", kind).split())
+        if kind.startswith("const "):
+            constant, kind = "const ", kind.removeprefix("const ")
         if kind not in types:
             break
         kind = types[kind]
-    return " ".join(kind.split())
+    return constant + kind
 
 
 def constants_as_parameters(
@@ -300,8 +307,9 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 def without_use(one: Parameter, code: str) -> Parameter:
-    """A number that is a member; if the code takes none of its name, its role is that of no use."""
-    unused = one.member and not one.pointer and not re.search(rf"[.>]\s*{one.member}\b", code)
+    """A number that is a member; if the code has its name only where it is declared, its role is
+    that of no use."""
+    unused = one.member and not one.pointer and len(re.findall(rf"\b{one.member}\b", code)) < 2
     return replace(one, role=f"{UNUSED}{one.name}") if unused else one
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from matmul_sweep.classroom import notebooks, syntax
-from matmul_sweep.classroom.syntax import Declared, Kernel, KernelCall, blank, part, text_of
+from matmul_sweep.classroom.syntax import Kernel, KernelCall, Struct, blank, part, text_of
 from matmul_sweep.process.errors import UserError
 
 MOST_BYTES = 1 << 20
@@ -112,8 +112,8 @@ class Source:
         return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
 
     @cached_property
-    def structs(self) -> dict[str, tuple[Declared, ...]]:
-        """The members of the structs that it, or a header beside it, has."""
+    def structs(self) -> dict[str, Struct]:
+        """The structs that it, or a header beside it, has."""
         sources = (*self.headers_beside, self)
         return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
 

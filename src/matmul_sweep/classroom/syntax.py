@@ -29,6 +29,8 @@ DEFINITIONS = {
 }  # fmt: skip
 NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identifier"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+# A member that is none of each object's own: a function, a type, or one for all.
+SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 
@@ -193,19 +195,37 @@ def types(root: Node, text: str) -> dict[str, str]:
         kind = one.child_by_field_name("type")
         if kind and not kind.child_by_field_name("body"):
             names = [text_of(name, text) for name in declared_names(one)]
-            found |= dict.fromkeys(names, part(kind, "name", text) or text_of(kind, text))
+            found |= dict.fromkeys(names, written(kind, text))
     return found
 
 
-def structs(root: Node, text: str) -> dict[str, tuple[Declared, ...]]:
-    """The members of each struct or class, by its name, or that which a typedef gives it."""
+def written(kind: Node, text: str) -> str:
+    """The name of a type, with its template's arguments and without the word `struct`."""
+    name = part(kind, "name", text)
+    return name if name and kind.type in TYPES else text_of(kind, text)
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct or class. template: the names of its template's parameters; members: those that each
+    object has."""
+
+    template: tuple[str, ...]
+    members: tuple[Declared, ...]
+
+
+def structs(root: Node, text: str) -> dict[str, Struct]:
+    """Each struct or class, by its name, or that which a typedef gives it."""
     found = {}
     for one in of_type(root, "struct_specifier", "class_specifier"):
         outer = one.parent if one.parent and one.parent.type == "type_definition" else one
+        around_it = one.parent if one.parent and one.parent.type == "template_declaration" else None
+        template = tuple(each.name for each in template_parameters(around_it, text))
         for name in declared_names(outer):
             body = one.child_by_field_name("body")
             if body:
-                found[text_of(name, text)] = tuple(declared(body, text))
+                members = tuple(m for m in declared(body, text) if not SHARED_MEMBER.match(m.text))
+                found[text_of(name, text)] = Struct(template, members)
     return found
 
 
