@@ -2,21 +2,25 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
+from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import Parameter, Signature
 from matmul_sweep.classroom.source import Source
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 CAST = re.compile(
     r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
 )
+# The last of the values of `x = y = z`, if that is a name.
+ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
 PRIMES = (70001, 80021, 90001)
@@ -59,11 +63,33 @@ class FileLaunch:
     @cached_property
     def far_shape(self) -> Shape:
         """One of sizes that no program has of its own."""
+        return self.shape_of(PRIMES)
+
+    def shape_of(self, primes: Sequence[int]) -> Shape:
+        """A shape of such sides, or a square one if the program is for squares."""
         kind = self.signature.operation.shape
         texts = [text for text, _ in self.roles]
         square = self.signature.square or len({*texts}) < len(texts)
-        sides = PRIMES[: len(kind.__match_args__)]
+        sides = primes[: len(kind.__match_args__)]
         return kind(*(sides[:1] * len(sides) if square else sides))
+
+    def expression(self, position: int) -> str:
+        """What the program passes for a number beside the dimensions: a constant, a product of two
+        dimensions, or one over a tile, rounded down or up; nothing if it is none of these."""
+        shapes = [self.shape_of(primes) for primes in (PRIMES, PRIMES[::-1])]
+        told = [launched.values[position] for shape in shapes if (launched := self.at(shape))
+                and position < len(launched.values)]  # fmt: skip
+        if len(told) < len(shapes) or not all(isinstance(value, int) and value for value in told):
+            return ""
+        names, first = shapes[0].__match_args__, told[0]
+        sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
+        texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        for side in sorted({one + more for one in sides for more in (0, 1)}):
+            texts += [text for name in names
+                      for text in (f"{name}//{side}", f"({name}+{side - 1})//{side}")]  # fmt: skip
+        sizes = [dict(zip(names, shape.dimensions, strict=True)) for shape in shapes]
+        found = (one for one in texts if [evaluate(one, each) for each in sizes] == told)
+        return next(found, "").replace("//", "/")
 
     @property
     def far(self) -> Launched | None:
@@ -178,6 +204,7 @@ def roles_of(
     roles: list[tuple[str, str]] = []
     function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
     begins = source.names | source.constants_of(function)
+    around = text_of(function, source.bare)
     for parameter, text, _ in passed(signature, own):
         if parameter.role not in ("m", "n", "k"):
             continue
@@ -189,5 +216,14 @@ def roles_of(
                 text = text[1:-1].strip()
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, parameter.role))
-            text = begins.get(text, text)
+            text = begins.get(text) or copied(text, around) or text
     return tuple(roles)
+
+
+def copied(text: str, function: str) -> str:
+    """What a function assigns to a variable or member, or to the whole of its struct; or nothing."""
+    of, dot, member = text.rpartition(".")
+    if found := re.search(ASSIGNED.format(re.escape(text)), function):
+        return found[1]
+    found = re.search(ASSIGNED.format(re.escape(of)), function) if of else None
+    return f"{found[1]}{dot}{member}" if found else ""

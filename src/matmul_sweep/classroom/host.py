@@ -223,7 +223,12 @@ class Host:
                 listed = self.list_of(value) if value.type in LISTS else self.value(value)
             elif kind == "dim3":
                 listed = 1
-            self.set(text_of(names[0], self.text), converted(kind, listed), line_of(one))
+            name = text_of(names[0], self.text)
+            if declarator.type == "array_declarator" and isinstance(listed, list):
+                for i, element in enumerate(listed):
+                    self.set(f"{name}[{i}]", element, line_of(one))
+            else:
+                self.set(name, converted(kind, listed), line_of(one))
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
@@ -397,6 +402,20 @@ class Host:
         for frame in self.frames:
             text = frame.types.get(text, text)
         return BYTES.get(text.strip())
+
+    def value_subscript_expression(self, node: Node) -> Value:
+        name, inside = self.subscript(node)
+        listed = self.source.names.get(name, "").strip()
+        found = self.frames[-1].variables.get(f"{name}[{inside}]")
+        if found is None and listed.startswith("{") and isinstance(inside, int):
+            found = self.read(listed.strip("{} ").split(",")[inside])
+        return found
+
+    def subscript(self, node: Node) -> tuple[str, Value]:
+        """The name of an array, and the value of the index."""
+        (index, *_) = [*syntax.of_type(node, "subscript_argument_list")] or [None]
+        listed = self.list_of(index)
+        return syntax.part(node, "argument", self.text), listed[0] if listed else None
 
     def value_field_expression(self, node: Node) -> Value:
         text = text_of(node, self.text)

@@ -85,10 +85,10 @@ class Program:
     def defines(self) -> str:
         """The constants that settings give, and the source does not, as macros; and what headers of
         the program around the kernel bring along."""
-        template = [one.name for one in self.kernel.template]
+        own = [one.name for one in (*self.kernel.template, *self.signature.parameters)]
         return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
-            if not self.source.fixes(name) and name not in template
+            if not self.source.fixes(name) and name not in own
         )  # fmt: skip
 
     @property
@@ -147,6 +147,8 @@ class Program:
     def argument(self, parameter: Parameter) -> str:
         """What a parameter of the kernel gets."""
         role, operation = parameter.role, self.signature.operation
+        if parameter.text:
+            return parameter.text
         if role in operation.matrices or role == ADDEND:
             role = "C" if role == ADDEND else role
             index = operation.matrices.index(role)

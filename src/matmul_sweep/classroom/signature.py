@@ -4,7 +4,7 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -35,6 +35,8 @@ ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is st
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
+TILED = word_set("tile tiles block blocks threads phases")  # words of such a number
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
@@ -63,7 +65,7 @@ class Parameter:
 
     position: which parameter it is, or is a member of; -1 for a constant. member: its name there.
     role: A, B, C, m, n, k, alpha, beta, ldA, ldB, ldC, batch or addend, once it is known. value:
-    the only one that it can have, or 0.
+    the only one that it can have, or 0. text: what a number beside the dimensions gets.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Parameter:
     member: str = ""
     extents: tuple[str, ...] = ()
     value: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -341,11 +344,13 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
 
 
 def role_beside(name: str, letters: Mapping[str, str]) -> str:
-    """The role of a number that is the length of a matrix's rows, a batch, or a switch; nothing
-    for another one."""
+    """The role of a number that is the length of a matrix's rows, a batch, a switch, or about
+    tiles; nothing for another one."""
     words = words_of(name)
     if BATCH in words:
         return BATCH
+    if TILED & set(words):
+        return f"{GIVEN}{name}"
     if words[:1] == ["trans"]:
         return f"{UNUSED}{name}"
     found = [letters[word] for word in words if word in letters]
@@ -361,7 +366,8 @@ def dimensions(
     Raises UserError with the question if it cannot.
     """
     wanted = operation.shape.__match_args__
-    said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
+    said = {settings[role]: role for role in ("m", "n", "k")
+            if re.match(r"[A-Za-z_]\w*(?:\.\w+)?$", settings.get(role, ""))}  # fmt: skip
     if unknown := said.keys() - set(names):
         raise UserError(
             f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
@@ -380,36 +386,38 @@ def dimensions(
     rest_roles = [role for role in wanted if role not in roles.values()]
     if len(rest_names) == 1 and len(rest_roles) == 1:
         roles[rest_names[0]] = rest_roles[0]
+    if not rest_roles:
+        return roles | {name: f"{GIVEN}{name}" for name in rest_names}
     lacking = {*wanted} - {*roles.values()} - from_grid
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
-        raise unsaid(names, rest_names, rest_roles, len(wanted), where)
-    return roles
-
-
-def unsaid(
-    names: Sequence[str], rest_names: Sequence[str], rest_roles: Sequence[str], count: int,
-    where: str,
-) -> UserError:  # fmt: skip
-    """What has to be said about numbers, some of which have no role, or roles that have no
-    number; of so many dimensions."""
-    if not names:
-        return UserError(
+        if names:
+            raise question_of_roles(names, where, len(wanted))
+        raise UserError(
             f"{where} takes no dimensions, and no constant of the file is one by its name: pass n, "
             "or write `#define N 64` and use N"
         )
-    if rest_names and not rest_roles:
-        return question_of_more(rest_names[0], where)
-    return question_of_roles(names, where, count)
+    return roles
+
+
+def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: str) -> Signature:
+    """The signature with what `told` says of the numbers beside the dimensions: an expression of m,
+    n and k. Raises UserError with the question for one of which it says nothing."""
+    parameters = []
+    for one in signature.parameters:
+        if one.role.startswith(GIVEN):
+            if not (text := told(one)):
+                raise question_of_more(one.name, where)
+            one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
+        parameters.append(one)
+    return replace(signature, parameters=tuple(parameters))
 
 
 def question_of_more(name: str, where: str) -> UserError:
     """What a number beside the dimensions is."""
-    return UserError(
-        f"{where} takes {name} beside its dimensions, which cannot be tried alone: write "
-        f"`#define {name} 16` in place of the parameter"
-    )
+    asked = f"{where} takes {name} beside its dimensions: which number, or which product of m, n "
+    return question(f"{asked}and k, does its program pass", f"{name}=16")
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:

@@ -41,10 +41,12 @@ from matmul_sweep.classroom.program import (
 )
 from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import (
+    Parameter,
     question_of_more,
     question_of_roles,
     signature_of,
     small_sizes,
+    with_numbers,
 )
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
@@ -211,8 +213,16 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
     launch = launch_of(source, kernel, settings, signature.sizes)
+    own_launch = file_launch(source, kernel, signature)
+
+    def number(one: Parameter) -> str:
+        passed = own_launch.expression(one.position) if own_launch else ""
+        default = kernel.parameters[one.position].text.partition("=")[2]
+        return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
+
+    signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if not settings.keys() & LAUNCH_SETTINGS:
-        launch = replace(launch, program=file_launch(source, kernel, signature))
+        launch = replace(launch, program=own_launch)
     return Program(source, kernel, signature, launch)
 
 
