@@ -77,6 +77,22 @@ def of_structs(width: str = "width", more: str = "") -> str:
     )
 
 
+VIEW = """template <typename E> class View {
+    E* const data; int rows_, cols_;
+    static constexpr int rank = 2;
+public:
+    __host__ __device__ View(E* d, int r, int c) : data(d), rows_(r), cols_(c) {}
+    __device__ E& operator()(int i, int j) const { return data[i * cols_ + j]; }
+    __device__ E& at(int i, int j) const;
+    __device__ int rows() const { return rows_; }
+    __device__ int cols() const { return cols_; }
+};
+template <typename E> __device__ E& View<E>::at(int i, int j) const { return (*this)(i, j); }
+"""
+OF_VIEWS = VIEW + "template <typename T> " + kernel(
+    "View<const T> A, View<const T> B, View<T> C", "A(i, p)", "B.at(p, j)", "C(i, j)", "C.rows()",
+    "C.cols()", "A.cols()",
+)  # fmt: skip
 DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
 ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
@@ -214,6 +230,18 @@ VERDICTS = {
     "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
         + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")
         .replace("= sum;", "= sum.x;"), "", "f is correct"),
+    "templates of classes": (OF_VIEWS, "", "f is correct(?s:.*) is A.rows_ = 128, B.cols_ = 64"),
+    "a template's row too long": (OF_VIEWS.replace("i * cols_", "i * rows_"), "",
+                                  "f is not correct: (?:wrong index|out of bounds)"),
+    "a number that the file passes": (
+        rectangular(parameters=f"{SHAPE}, int rounds", k="4 * rounds")
+        + "void go(float* A, float* B, float* C, int m, int n, int k) { int rounds = (k + 3) / 4;"
+        "f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, n, k, rounds); }",
+        "multiple=4", "f is correct"),
+    "a number of tiles that is told": (rectangular(
+        parameters=f"{SHAPE}, int tile", k="k / tile * tile"), "tile=4 multiple=4", "f is correct"),
+    "a number that has a value": (rectangular(
+        parameters=f"{SHAPE}, int side = 1", k="k * side"), "", "f is correct"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
     "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
                                  "is not correct: (?:wrong index|out of bounds)"),
@@ -366,6 +394,8 @@ QUESTIONS = {
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
+    "a number that nothing tells": (rectangular(parameters=f"{SHAPE}, int side", k="k / side"),
+                                    "Say for instance side=16 after the file's name"),
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'what is Grid; perhaps "matrix.h" of line 1 has it'),
@@ -504,7 +534,6 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),
-        (f"{SHAPE}, int side", "write `#define side 16` in place of the parameter"),
         (f"{SQUARE}, float* workspace", "4 pointers"),
     ],
 )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
@@ -23,7 +23,8 @@ CAST = re.compile(
 ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
-PRIMES = (70001, 80021, 90001)
+PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
+SMALL_PRIMES = (37, 41, 43)  # for a program that refuses large sizes
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,24 @@ class FileLaunch:
                 return None
         return Host(self.source, self.kernel, sizes).launch()
 
-    @cached_property
+    @property
     def far_shape(self) -> Shape:
         """One of sizes that no program has of its own."""
-        return self.shape_of(PRIMES)
+        return self.allowed[0]
+
+    @property
+    def multiple(self) -> int:
+        """Of which the sizes are for which the program gets to the launch."""
+        return self.allowed[1]
+
+    @cached_property
+    def allowed(self) -> tuple[Shape, int]:
+        """Such a shape, and such a number."""
+        for multiple, sides in product((1 << i for i in range(9)), (PRIMES, SMALL_PRIMES)):
+            shape = self.shape_of([multiple * side for side in sides])
+            if self.at(shape):
+                return shape, multiple
+        return self.shape_of(PRIMES), 1
 
     def shape_of(self, primes: Sequence[int]) -> Shape:
         """A shape of such sides, or a square one if the program is for squares."""
@@ -76,7 +91,7 @@ class FileLaunch:
     def expression(self, position: int) -> str:
         """What the program passes for a number beside the dimensions: a constant, a product of two
         dimensions, or one over a tile, rounded down or up; nothing if it is none of these."""
-        shapes = [self.shape_of(primes) for primes in (PRIMES, PRIMES[::-1])]
+        shapes = [self.shape_of(primes) for primes in (PRIMES, OTHERS)]
         told = [launched.values[position] for shape in shapes if (launched := self.at(shape))
                 and position < len(launched.values)]  # fmt: skip
         if len(told) < len(shapes) or not all(isinstance(value, int) and value for value in told):

@@ -183,8 +183,9 @@ class Host:
             names = syntax.declared_names(parameter)
             default = syntax.part(parameter, "default_value", self.text)
             said = passed[i] if i < len(passed) else default
-            if names and said:
-                frame.variables[text_of(names[0], self.text)] = self.read(said)
+            own = text_of(names[0], self.text) if names else ""
+            if own and (said or own == "argc"):  # a program that is called without words
+                frame.variables[own] = self.read(said) if said else 1
         return frame
 
     # ---- Statements -------------------------------------------------------------------------
@@ -474,6 +475,8 @@ class Host:
         if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
             self.kernel_call(node, mark, name)
             return None
+        if name in ("exit", "abort"):
+            raise Returned(None)
         if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
             self.library_call(node)
             return None

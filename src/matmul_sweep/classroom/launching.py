@@ -13,9 +13,16 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
-from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.host import Host, Launched
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
+from matmul_sweep.classroom.syntax import (
+    Kernel,
+    TemplateParameter,
+    declared_names,
+    of_type,
+    part,
+    text_of,
+)
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -435,12 +442,13 @@ def template_arguments(
     """
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
+    deduced = deduced_types(source, kernel, own) if own else {}
     known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts = [*given, *[""] * len(kernel.template)]
     for one, text in zip(kernel.template, texts, strict=False):
-        chosen = settings.get(one.name) or argument(one, text, known)
+        chosen = settings.get(one.name) or argument(one, text, known) or deduced.get(one.name, "")
         chosen = chosen or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
@@ -454,10 +462,35 @@ def template_arguments(
     return told, frozenset(guessed)
 
 
+def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
+    """The types that pointers among a template's parameters have by what the launch passes: that of
+    a variable, or of the elements of a container."""
+    function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
+    types: dict[str, str] = {}
+    for one in of_type(function, "declaration", "parameter_declaration") if function else ():
+        kind = part(one, "type", source.text)
+        inside = re.search(r"<\s*(?:const\s+)?([\w:]+)\s*>", kind)
+        element = inside[1] if inside else kind
+        names = one.children_by_field_name("declarator")
+        named = [text_of(each, source.text) for name in names for each in declared_names(name)]
+        types |= dict.fromkeys(named, source.names.get(element, element))
+    found = {}
+    for parameter, text in zip(kernel.parameters, own.arguments, strict=False):
+        passed = [types[word] for word in re.findall(r"\w+", text) if word in types]
+        if parameter.pointers and passed and argument_of_type(passed[0]):
+            found.setdefault(parameter.type, passed[0])
+    return found
+
+
+def argument_of_type(text: str) -> str:
+    """A type without the names of the template around a launch, or nothing."""
+    return "" if re.fullmatch(r"[A-Z]\w?|auto|void", text) else text
+
+
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
     """A template's argument without the names of the function that gives it, or nothing."""
     if one.is_type:
-        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
+        return argument_of_type(text)
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
 

@@ -172,11 +172,6 @@ class Source:
         """Why it has no kernel."""
         if "__global__" in self.bare:
             return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        for header in self.headers_beside:
-            if header.kernels:
-                return (
-                    f"no kernel in it; {header.path.name} has {', '.join(header.kernels)}: try that"
-                )
         told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
         return f"no kernel in it: {told}"
 

@@ -307,7 +307,7 @@ def constants(node: Node, text: str) -> dict[str, str]:
         name = kinds.get(one.type)
         value = part(one, "value", text) or part(one, "parameters", text)
         if name and value:
-            found.setdefault(part(one, name, text), value)
+            found.setdefault(part(one, name, text).partition("[")[0], value)
     return found
 
 

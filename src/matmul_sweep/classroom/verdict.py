@@ -174,13 +174,15 @@ def programs_in(
     found, refused = [], []
     try:
         with time_limit(READ_SECONDS, late):
-            source = read(path)
-            settings = {**(source.settings if trusted else {}), **settings}
-            for kernel in source.products(settings.get("kernel")):
-                try:
-                    found.append(read_whole(source, kernel, settings))
-                except UserError as error:
-                    refused.append(error)
+            file = read(path)
+            settings = {**(file.settings if trusted else {}), **settings}
+            headers = [one for one in file.headers_beside if one.kernels]
+            for source in [file] if file.kernels or not headers else headers:
+                for kernel in source.products(settings.get("kernel")):
+                    try:
+                        found.append(read_whole(source, kernel, settings))
+                    except UserError as error:
+                        refused.append(error)
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     if not found:
@@ -252,7 +254,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        bench = Bench(program, executable_in(folder), program.launch, seed=verdict.seed)
+        launch, own = program.launch, program.launch.program
+        if own and verdict.seed is None:  # strictly graded, a program is no excuse
+            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple))
+        bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
         return judged(verdict, bench, folder)
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
