@@ -364,7 +364,7 @@ VERDICTS = {
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
                                   "elements not written, line 3"),
     "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
-        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say DEPTH='),
+        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say for instance DEPTH=16'),
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ VERDICTS = {
                                           "elements not written, line 2"),
     "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
                                   "elements not written, line 2"),
-    "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result, line 4"),
+    "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result stored, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",

@@ -51,6 +51,7 @@ CURES = {
     "the kernel",
     "elements not written": "check the guard, and how a thread finds its row and column",
     "wrong result": "",
+    "wrong result stored": "look at what leads to this value",  # no more is known than where
 }
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 # The kind of a finding that says all by its own fields, and what its thread does.
@@ -316,8 +317,7 @@ class Teller:
             line = self.body_line(CROSSED) or self.guard_line()
             return self.made("elements not written", line, what)
         what = f"{described(run.wrong)} wrong; {self.example()}"
-        cure = "the line stores the result; look at what leads to it"
-        return self.made("wrong result", self.store_line(), what, cure)
+        return self.made("wrong result stored", self.store_line(), what)
 
     def only_once(self) -> Mistake:
         """A kernel whose second launch on the same matrices is wrong."""

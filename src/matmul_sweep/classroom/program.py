@@ -17,7 +17,7 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch
+from matmul_sweep.classroom.launching import Launch, known_values
 from matmul_sweep.classroom.signature import (
     ADDEND,
     BATCH,
@@ -284,9 +284,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     undeclared = UNDECLARED.search(message)
     if undeclared:
         message += source.perhaps_left_out
-    if undeclared and undeclared[1].isupper():
-        name = undeclared[1]
-        message += f"; if another file of the program has it, say {name}= and its value"
+    tested = source.line(line) if source.line(line).startswith("#if") else ""
+    told = known_values(source, program.launch.constants)
+    unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
+    if names := [name for name in dict.fromkeys(unknown) if name.isupper() and name not in told]:
+        said = " ".join(f"{name}=16" for name in names)
+        message += f"; if another file or the command of the program has it, say for instance {said}"
     if guessed := program.launch.guessed & program.launch.constants.keys():
         constants = program.launch.constants
         given = " ".join(f"{one}={constants[one]}" for one in sorted(guessed))

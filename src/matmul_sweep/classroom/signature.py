@@ -139,7 +139,7 @@ def signature_of(
     Raises UserError for a signature that is no product's, or that could be several.
     """
     where = f"{source.path}: {kernel.name}"
-    types = source.types | dict(settings) | dict(template)
+    types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)

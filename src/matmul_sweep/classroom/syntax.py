@@ -319,13 +319,32 @@ def outside_functions(node: Node) -> Iterator[Node]:
 
 
 def macros(root: Node, text: str) -> dict[str, str]:
-    """The replacements of macros, by name; of those with arguments `name()`."""
-    found = {}
+    """The replacements of macros, by name; of those with arguments `name()`. Of several for a name
+    the last of which the conditions hold."""
+    found: dict[str, str] = {}
     for one in of_type(root, "preproc_def", "preproc_function_def"):
-        call = "" if one.type == "preproc_def" else "()"
+        name = part(one, "name", text) + ("" if one.type == "preproc_def" else "()")
         value = re.sub(r"//.*|/\*.*?\*/", "", part(one, "value", text))
-        found[part(one, "name", text) + call] = value.strip()
+        if name not in found or holds(one, root, text):
+            found[name] = value.strip()
     return found
+
+
+def holds(node: Node, root: Node, text: str) -> bool:
+    """Whether the `#ifdef` and `#ifndef` around a node hold, by what the same file defines outside
+    of them."""
+    for one in around(node, "preproc_ifdef"):
+        name, otherwise = part(one, "name", text), one.child_by_field_name("alternative")
+        defined = any(
+            part(each, "name", text) == name and each not in [*of_type(one, "preproc_def")]
+            for each in of_type(root, "preproc_def")
+        )
+        wanted = text_of(one.children[0], text) == "#ifdef"
+        if otherwise and otherwise.start_byte <= node.start_byte < otherwise.end_byte:
+            wanted = not wanted
+        if defined != wanted:
+            return False
+    return True
 
 
 def definitions(node: Node) -> Iterator[Node]:

@@ -376,7 +376,7 @@ def worth_telling(other: Mistake, worst: Mistake) -> bool:
         ("out of bounds", "race"),
         ("missing barrier", "uninitialised shared memory"),
     )
-    return other.kind not in ("wrong result", worst.kind) and not follows
+    return not other.kind.startswith(("wrong result", worst.kind)) and not follows
 
 
 def smallest(
