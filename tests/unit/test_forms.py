@@ -242,6 +242,15 @@ VERDICTS = {
         parameters=f"{SHAPE}, int tile", k="k / tile * tile"), "tile=4 multiple=4", "f is correct"),
     "a number that has a value": (rectangular(
         parameters=f"{SHAPE}, int side = 1", k="k * side"), "", "f is correct"),
+    "types of what is passed": (TYPED + """#define REAL double
+void go(int n) { thrust::device_vector<REAL> a, b, c;
+    f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(raw(a), raw(b), raw(c), n); }""", "",
+        "f is correct(?!(?s:.*)guess)"),
+    "a program that refuses some sizes": (f"""{kernel().replace("    if (i >= n || j >= n) return;", "")}
+int main(int argc, char** argv) {{ int n = argc > 1 ? atoi(argv[1]) : 4096;
+    if (n % 8 != 0 || n > 8192) {{ exit(1); }}
+    f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }}""", "",
+        "f is correct(?s:.*)launches it at multiples of 8 only"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
     "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
                                  "is not correct: (?:wrong index|out of bounds)"),
@@ -459,6 +468,36 @@ def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
     hand_in.write_text(f'#include "size.h"\n{FIXED}')
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct" and [*verdict.shapes][-1].m <= 128
+
+
+def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) -> None:
+    hand_in.with_name("kernel.cuh").write_text(kernel(k="n - 1"))
+    hand_in.write_text('#include "kernel.cuh"\nint main() {}\n')
+    (verdict,) = judge_all(hand_in, {})
+    assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
+
+
+def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
+    hand_in.with_name("types.h").write_text(
+        "#ifndef types_h\n#define types_h\n#ifndef DOUBLE\n#define real float\n#else\n"
+        "#define real double\n#endif\n#endif\n"
+    )
+    text = kernel("const real* A, const real* B, real* C, int n")
+    hand_in.write_text(f'#include "types.h"\n{text}')
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.signature.operation.dtype == "float32"
+    hand_in.write_text(f"#define TWICE\n#ifdef TWICE\n#define real double\n#else\n"
+                       f"#define real float\n#endif\n{text}")  # fmt: skip
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.signature.operation.dtype == "float64"
+
+
+def test_what_the_command_of_a_program_defines_is_asked(hand_in: Path) -> None:
+    hand_in.write_text(f"#if 32 % SIDE\n#error side\n#endif\n{kernel(k='n + 0 * SIDE')}")
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.line == 1 and verdict.message.endswith("say for instance SIDE=16")
+    (verdict,) = judge_all(hand_in, {"SIDE": "16"})
+    assert verdict.status == "correct"
 
 
 def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:
