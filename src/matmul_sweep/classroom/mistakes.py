@@ -274,15 +274,20 @@ class Teller:
             before = self.body_line(PATTERNS["tile"])
             line = self.body_line(SHORT_LOOP, last=True, before=before)
             line = line or self.body_line(LOOP, last=True, before=before)
-        elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
-            line = stored
+        elif about.endswith("tile"):
+            fragment = self.body_line(rf"matrix_{about[0]}\b.*\b(?:row|col)_major")
+            line = fragment or self.body_line(STORED_TURNED) or self.pattern_line("tile")
+        elif lanes := re.fullmatch("([xyzw]) for ([xyzw])", about):
+            line = self.body_line(rf"\.{lanes[1]}\b.*\.{lanes[2]}\b") or self.store_line()
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
         elif about.endswith((" offset", " step")):
             role, _, place = about.partition(" ")
             name = re.escape(self.name_of(role))
             moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
-            line = self.body_line(moved, last=place == "step") or self.access_line(role)
+            line = self.body_line(moved, last=place == "step")
+            if not line or place == "step" and line < self.body_line(LOOP):  # it never moves on
+                line = self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
