@@ -260,6 +260,12 @@ int main(int argc, char** argv) {{ int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct(?s:.*)17x24x40"),
     "sizes of the file in another order": (ELSEWHERE, "",
         "f is correct(?s:.*)A is N×M and B is M×K \\(m=N n=K k=M\\)"),
+    "sizes of the file and B transposed": (
+        ELSEWHERE.replace("B[p * K + j]", "B[j * M + p]"), "m=N n=K k=M b=transposed",
+        "f is correct"),
+    "sizes of the file and a transposed matrix that nobody tells": (
+        "#define M 17\n#define K 40\n#define N 24\n" + kernel(MATRICES, "A[i * K + p]",
+        "B[j * K + p]", "C[i * N + j]", *"MNK"), "", "right if B is stored transposed"),
     "sizes of the file that are told": (ELSEWHERE, "m=N n=K k=M",
                                         "f is correct(?s:.*)48x80x32 is N = 48, K = 80, M = 32"),
     "one thread": (

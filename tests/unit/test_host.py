@@ -120,7 +120,9 @@ def test_constants_and_macros_of_a_header_beside_count(tmp_path: Path) -> None:
 
 
 MATRIX = "struct Matrix { int rows, cols; float* data; };\n"
-OF_STRUCTS = f"{MATRIX}__global__ void f(Matrix A, Matrix B, Matrix C) {{ C.data[0] = C.rows + C.cols; }}\n"
+OF_STRUCTS = (
+    f"{MATRIX}__global__ void f(Matrix A, Matrix B, Matrix C) {{ C.data[0] = C.rows + C.cols; }}\n"
+)
 
 
 @pytest.mark.parametrize("copy", ["Matrix d = C;", "Matrix c, d; c = d, d = C;",

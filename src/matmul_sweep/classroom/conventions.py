@@ -28,26 +28,22 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     told = bench.signature.operation.symmetric or bench.signature.settled
     if told and not bench.launch.possible:
         return None
-    if bench.signature.fixed and not told:
-        for one in reordered(bench):
-            only = one.shape(SIDE, SIDE, SIDE)
-            if right(one.run(only, one.first_block(only)), whole=False):
-                one = one.with_tile(SIDE)
-                if right(one.run(only), whole=True):
+    end = processor_seconds() + SECONDS
+    fixed = bool(bench.signature.fixed)  # of square matrices the order does not count yet
+    for ordered in reordered(bench) if fixed and not told else [bench]:
+        for stored in candidates(ordered, folder, told, end):
+            stored = stored.with_tile(SIDE)  # the same for every order of the numbers
+            for one in [stored] if told or fixed else reordered(stored):
+                if right(one.run(different_sides(one)), whole=True):
                     return one
-    for stored in candidates(bench, folder, told):
-        stored = stored.with_tile(SIDE)  # the same for every order of the numbers
-        for one in [stored] if told else reordered(stored):
-            if right(one.run(different_sides(one)), whole=True):
-                return one
     return None
 
 
-def candidates(bench: Bench, folder: Path, told: bool) -> Iterator[Bench]:
+def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[Bench]:
     """The bench with each storage of its matrices, unless that is told, and each block that the
-    text allows, as far as the time suffices, under which a block is right. One launch on square
-    matrices shows it for every storage: their bytes are the same."""
-    end = processor_seconds() + SECONDS
+    text allows, until the processor time `end`, under which a block of the grid is right. One
+    launch shows it for every storage: the bytes are the same, and of squares the lengths of rows.
+    """
     square, usual = bench.shape(SIDE, SIDE, SIDE), bench.signature.columns
     tried = []
     for block in bench.launch.possible or [bench.launch.block]:

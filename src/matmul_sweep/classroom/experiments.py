@@ -183,13 +183,17 @@ class Bench:
         )  # fmt: skip
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
-        """What a run of some blocks on square matrices comes to if these are stored by columns: the
-        bytes are the same."""
-        turned, done = columns ^ run.columns, run.result
-        inputs = tuple(array.T if name in turned else array
-                       for name, array in zip("AB", run.inputs, strict=False))  # fmt: skip
-        if "C" in turned:
-            done = replace(done, c=done.c.T, writers=done.writers.T)
+        """What a run of some blocks comes to if these matrices are stored by columns: the bytes are
+        the same."""
+
+        def restored(name: str, array: np.ndarray) -> np.ndarray:
+            flat = (array.T if name in run.columns else array).ravel()
+            turned = name in columns
+            return flat.reshape(array.shape[::-1]).T if turned else flat.reshape(array.shape)
+
+        inputs = tuple(map(restored, "AB", run.inputs))
+        c, writers = (restored("C", array) for array in (run.result.c, run.result.writers))
+        done = replace(run.result, c=c, writers=writers)
         expected, bound = self.reference(run.shape, inputs)
         wrong = off(done.c, expected, bound, done, part=True)
         return replace(run, inputs=inputs, expected=expected, result=done, wrong=wrong)

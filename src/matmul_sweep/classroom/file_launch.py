@@ -236,7 +236,7 @@ def roles_of(
 
 
 def copied(text: str, function: str) -> str:
-    """What a function assigns to a variable or member, or to the whole of its struct; or nothing."""
+    """What a function assigns to a variable or member, or to its struct; or nothing."""
     of, dot, member = text.rpartition(".")
     if found := re.search(ASSIGNED.format(re.escape(text)), function):
         return found[1]

@@ -68,11 +68,11 @@ SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or 
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
-    "tile": r"\+=.*\*",  # adds up products
+    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=).*\+=.*\*",  # adds up products, moves no pointer
     "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
     "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
-    "alpha": r"\balpha\b",
-    "beta": r"\bbeta\b",
+    "alpha": r"\b{alpha}\b",
+    "beta": r"\b{beta}\b",
 }
 
 
@@ -271,7 +271,7 @@ class Teller:
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about == "round":  # the loop around the sum
-            before = self.body_line(PATTERNS["tile"])
+            before = self.pattern_line("tile")
             line = self.body_line(SHORT_LOOP, last=True, before=before)
             line = line or self.body_line(LOOP, last=True, before=before)
         elif about.endswith("tile"):
@@ -286,7 +286,8 @@ class Teller:
             name = re.escape(self.name_of(role))
             moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
             line = self.body_line(moved, last=place == "step")
-            if not line or place == "step" and line < self.body_line(LOOP):  # it never moves on
+            stays = place == "step" and line < self.body_line(LOOP)
+            if not line or stays:
                 line = self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
@@ -379,10 +380,8 @@ class Teller:
         return cls(None, program).body_line(pattern)  # type: ignore[arg-type]
 
     def pattern_line(self, about: str) -> int:
-        pattern = PATTERNS[about]
-        for role in ("alpha", "beta"):
-            pattern = pattern.replace(role, re.escape(self.name_of(role)))
-        return self.body_line(pattern)
+        names = {role: re.escape(self.name_of(role)) for role in ("A", "B", "C", "alpha", "beta")}
+        return self.body_line(PATTERNS[about].format(**names))
 
     def body_line(self, pattern: str, last: bool = False, before: int = 0) -> int:
         """The first or last line of the kernel with a pattern, up to the line `before`; or 0."""

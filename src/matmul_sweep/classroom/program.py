@@ -104,10 +104,8 @@ class Program:
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
         setter = SETTER if structs else ""
-        return (
-            f'#line 1 "wrapper"\n{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
-            f"{{ {inside} {' '.join(structs)} {call} }}\n"
-        )
+        head = f'{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})'
+        return f'#line 1 "wrapper"\n{head}\n{{ {inside} {" ".join(structs)} {call} }}\n'
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:
@@ -289,7 +287,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
     if names := [name for name in dict.fromkeys(unknown) if name.isupper() and name not in told]:
         said = " ".join(f"{name}=16" for name in names)
-        message += f"; if another file or the command of the program has it, say for instance {said}"
+        message += f"; if another file or the program's build has it, say for instance {said}"
     if guessed := program.launch.guessed & program.launch.constants.keys():
         constants = program.launch.constants
         given = " ".join(f"{one}={constants[one]}" for one in sorted(guessed))
