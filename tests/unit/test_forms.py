@@ -246,10 +246,11 @@ VERDICTS = {
 void go(int n) { thrust::device_vector<REAL> a, b, c;
     f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(raw(a), raw(b), raw(c), n); }""", "",
         "f is correct(?!(?s:.*)guess)"),
-    "a program that refuses some sizes": (f"""{kernel().replace("    if (i >= n || j >= n) return;", "")}
-int main(int argc, char** argv) {{ int n = argc > 1 ? atoi(argv[1]) : 4096;
-    if (n % 8 != 0 || n > 8192) {{ exit(1); }}
-    f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }}""", "",
+    "a program that refuses some sizes": (
+        kernel().replace("    if (i >= n || j >= n) return;", "") + """
+int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
+    if (n % 8 != 0 || n > 8192) { exit(1); }
+    f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }""", "",
         "f is correct(?s:.*)launches it at multiples of 8 only"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
     "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
@@ -379,7 +380,7 @@ int main(int argc, char** argv) {{ int n = argc > 1 ? atoi(argv[1]) : 4096;
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
                                   "elements not written, line 3"),
     "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
-        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say for instance DEPTH=16'),
+        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* instance DEPTH=16'),
 }  # fmt: skip
 
 

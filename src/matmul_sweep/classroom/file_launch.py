@@ -85,16 +85,17 @@ class FileLaunch:
         kind = self.signature.operation.shape
         texts = [text for text, _ in self.roles]
         square = self.signature.square or len({*texts}) < len(texts)
-        sides = primes[: len(kind.__match_args__)]
-        return kind(*(sides[:1] * len(sides) if square else sides))
+        count = len(kind.__match_args__)
+        return kind(*([primes[0]] * count if square else primes[:count]))
 
     def expression(self, position: int) -> str:
         """What the program passes for a number beside the dimensions: a constant, a product of two
         dimensions, or one over a tile, rounded down or up; nothing if it is none of these."""
-        shapes = [self.shape_of(primes) for primes in (PRIMES, OTHERS)]
-        told = [launched.values[position] for shape in shapes if (launched := self.at(shape))
-                and position < len(launched.values)]  # fmt: skip
-        if len(told) < len(shapes) or not all(isinstance(value, int) and value for value in told):
+        shapes = [self.shape_of([self.multiple * side for side in primes])
+                  for primes in (PRIMES, OTHERS)]  # fmt: skip
+        launched = [one.values[position : position + 1] for one in map(self.at, shapes) if one]
+        told = [value for (value,) in filter(None, launched) if isinstance(value, int) and value]
+        if len(told) < len(shapes):
             return ""
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less

@@ -414,8 +414,7 @@ class Host:
 
     def subscript(self, node: Node) -> tuple[str, Value]:
         """The name of an array, and the value of the index."""
-        (index, *_) = [*syntax.of_type(node, "subscript_argument_list")] or [None]
-        listed = self.list_of(index)
+        listed = self.list_of(next(syntax.of_type(node, "subscript_argument_list"), None))
         return syntax.part(node, "argument", self.text), listed[0] if listed else None
 
     def value_field_expression(self, node: Node) -> Value:

@@ -474,7 +474,7 @@ def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, st
         names = one.children_by_field_name("declarator")
         named = [text_of(each, source.text) for name in names for each in declared_names(name)]
         types |= dict.fromkeys(named, source.names.get(element, element))
-    found = {}
+    found: dict[str, str] = {}
     for parameter, text in zip(kernel.parameters, own.arguments, strict=False):
         passed = [types[word] for word in re.findall(r"\w+", text) if word in types]
         if parameter.pointers and passed and argument_of_type(passed[0]):

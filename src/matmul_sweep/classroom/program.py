@@ -85,7 +85,8 @@ class Program:
     def defines(self) -> str:
         """The constants that settings give, and the source does not, as macros; and what headers of
         the program around the kernel bring along."""
-        own = [one.name for one in (*self.kernel.template, *self.signature.parameters)]
+        own = {one.name for one in self.kernel.template}
+        own |= {one.name for one in self.signature.parameters}
         return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in own
