@@ -230,6 +230,9 @@ VERDICTS = {
     "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
         + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")
         .replace("= sum;", "= sum.x;"), "", "f is correct"),
+    "pointers to structs": (of_structs().replace("Matrix A, const Matrix B, Matrix", "Matrix* A, "
+        "const Matrix* B, Matrix*").replace("A.", "A->").replace("B.", "B->").replace("C.", "C->"),
+        "", "f is correct(?s:.*) is A->height = 128, B->width = 64, A->width = 128"),
     "templates of classes": (OF_VIEWS, "", "f is correct(?s:.*) is A.rows_ = 128, B.cols_ = 64"),
     "a template's row too long": (OF_VIEWS.replace("i * cols_", "i * rows_"), "",
                                   "f is not correct: (?:wrong index|out of bounds)"),

@@ -189,7 +189,8 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
     for one in signature.parameters:
         if 0 <= one.position < len(own.arguments):
             text, value = own.arguments[one.position], own.values[one.position]
-            yield (one, f"{text}.{one.member}", None) if one.member else (one, text, value)
+            reach = "->" if "->" in one.name else "."
+            yield (one, f"{text}{reach}{one.member}", None) if one.member else (one, text, value)
 
 
 def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:

@@ -120,6 +120,7 @@ class Program:
                 structs.append(f"alignas({kind}) char bytes_{position}[sizeof({kind})] = {{}};")
                 structs.append(f"auto& {name} = reinterpret_cast<{kind}&>(bytes_{position});")
                 structs += [f"trial_set({name}.{p.member}, {self.argument(p)});" for p in members]
+                name = f"&{name}" if self.kernel.parameters[position].pointers else name
             else:
                 name = self.argument(members[0])
             arguments.append(name)

@@ -148,11 +148,12 @@ def signature_of(
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
     roles = matrices(pointers)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
-    code = "".join(source.needed_by(kernel).values())
-    parameters = [without_use(p, code) for p in parameters]
+    code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
+    extents = EXTENTS[len(operation.shape.__match_args__)]
+    parameters = [p if role_of(p.name, letters, extents) else without_use(p, code)
+                  for p in parameters]  # fmt: skip
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
-    letters = matrix_letters(pointers, roles)
     roles |= {name: role for name in numbers if (role := role_beside(name, letters))}
     numbers = [name for name in numbers if name not in roles]
     if not numbers:
@@ -230,12 +231,13 @@ def parsed(
     """
     kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
     template, _, listed = kind.partition("<")
-    if (struct := source.structs.get(template.strip())) and not told.pointers:
+    if (struct := source.structs.get(template.strip())) and told.pointers < 2:
         given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
         own = {**types, **dict(zip(struct.template, given, strict=False))}
         for member in struct.members:
             (one,) = parsed(member, position, own, source, where)
-            yield replace(one, name=f"{name}.{member.name}", member=member.name,
+            reach = "->" if told.pointers else "."
+            yield replace(one, name=f"{name}{reach}{member.name}", member=member.name,
                           constant=told.constant or one.constant)  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
@@ -367,7 +369,7 @@ def dimensions(
     """
     wanted = operation.shape.__match_args__
     said = {settings[role]: role for role in ("m", "n", "k")
-            if re.match(r"[A-Za-z_]\w*(?:\.\w+)?$", settings.get(role, ""))}  # fmt: skip
+            if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", settings.get(role, ""))}  # fmt: skip
     if unknown := said.keys() - set(names):
         raise UserError(
             f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
