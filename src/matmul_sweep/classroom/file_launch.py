@@ -219,7 +219,7 @@ def roles_of(
 ) -> tuple[tuple[str, str], ...]:
     """The texts of a launch, and of what they begin with, that are m, n or k."""
     roles: list[tuple[str, str]] = []
-    function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
+    function = source.launchers.get(kernel.name)
     begins = source.names | source.constants_of(function)
     around = text_of(function, source.bare)
     for parameter, text, _ in passed(signature, own):

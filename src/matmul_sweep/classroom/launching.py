@@ -465,7 +465,7 @@ def template_arguments(
 def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
     """The types that pointers among a template's parameters have by what the launch passes: that of
     a variable, or of the elements of a container."""
-    function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
+    function = source.launchers.get(kernel.name)
     types: dict[str, str] = {}
     for one in of_type(function, "declaration", "parameter_declaration") if function else ():
         kind = part(one, "type", source.text)

@@ -82,20 +82,6 @@ class Kernel:
         return self.scope + self.name
 
 
-@dataclass(frozen=True)
-class KernelCall:
-    """A launch that the file itself has. kernel: the last part of its name. template, configuration
-    and arguments: the texts between < >, <<< >>> and ( ). function: the host function around it."""
-
-    kernel: str
-    template: tuple[str, ...]
-    configuration: tuple[str, ...]
-    arguments: tuple[str, ...]
-    line: int
-    node: Node = field(repr=False)
-    function: Node | None = field(repr=False)
-
-
 def parse(text: str) -> Node:
     """The root of a source's tree."""
     known = UNKNOWN_WORDS.sub(lambda found: blank(found[0]), text)
@@ -272,20 +258,14 @@ def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
     return found
 
 
-def calls(root: Node, text: str) -> Iterator[KernelCall]:
-    """Every launch of a kernel in the file."""
+def launchers(root: Node, text: str) -> dict[str, Node | None]:
+    """The host function around the first launch of each kernel, by the kernel's name."""
+    found: dict[str, Node | None] = {}
     for mark in of_type(root, "kernel_call_syntax"):
-        call = mark.parent
-        function = call.child_by_field_name("function") if call else None
-        if not call or not function:
-            continue
-        arguments = next(of_type(function, "template_argument_list"), None)
-        name = text_of(function, text).strip("( ").split("<")[0].split("::")[-1].strip()
-        yield KernelCall(
-            name, texts(arguments, text), texts(mark, text),
-            texts(call.child_by_field_name("arguments"), text), line_of(call), call,
-            next(around(call, "function_definition"), None),
-        )  # fmt: skip
+        called = text_of(mark.parent, text).strip("( ") if mark.parent else ""
+        name = re.split("<|[)]", called)[0].split("::")[-1].strip()
+        found.setdefault(name, next(around(mark, "function_definition"), None))
+    return found
 
 
 def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
