@@ -172,6 +172,10 @@ def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
          True),
         ("int n = 40; cudaMemset(a, 0, n); f<<<n, 16>>>(a, 0, c, n);", Gemm(40, 40, 40), False,
          False),
+        ("int n = 40; for (int i = 0; i < n * n; i++) c[i] = 0.0f; f<<<n, 16>>>(a, 0, c, n);",
+         Gemm(40, 40, 40), False, True),
+        ("int n = 40; thrust::device_vector<float> z(n * n, 0); f<<<n, 16>>>(a, 0, raw(z), n);",
+         Gemm(40, 40, 40), False, True),
         ("int n = atoi(s); f<<<8, 16>>>(0, 0, c, n);", None, True, False),
     ],
 )  # fmt: skip

@@ -21,6 +21,9 @@ CAST = re.compile(
 )
 # The last of the values of `x = y = z`, if that is a name.
 ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
+# An array that the host fills with zeros, as managed memory may be, and a container that has them.
+BEGUN_AT_ZERO = (r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
+                 r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
 PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
@@ -199,11 +202,19 @@ def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
 
 def zeroes(source: Source, c: str) -> bool:
     """Whether a program clears the array of this name, or one whose name is not known."""
-    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", source.bare)
-    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", source.bare)
+    host = source.bare
+    for kernel in source.kernels.values():
+        host = host.replace(kernel.body, "")
+    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
+    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
-    declared = not re.search(rf"\b{re.escape(c)}\b", source.bare) if c else True
-    return any(name == c for name in names) or (bool(cleared) and (declared or not c))
+    begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
+    declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True
+    return (
+        c in names
+        or not {*begun}.isdisjoint(re.findall(r"\w+", c))
+        or (bool(cleared) and (declared or not c))
+    )
 
 
 def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:
