@@ -296,7 +296,8 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
             raise asked
         return ran(verdict, bench.with_tile())
     told = convention_of(fit.signature, bench.signature)
-    ours = fit.signature.columns in (bench.signature.columns, by_fragments(bench.program))
+    said = by_fragments(bench.program) or bench.signature.columns
+    ours = fit.signature.columns in (bench.signature.columns, said)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
         return ran(replace(verdict, program=fit.program, convention=told), fit)
     found = ran(verdict, bench.with_tile())
