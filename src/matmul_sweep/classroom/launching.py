@@ -14,6 +14,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
 from matmul_sweep.classroom.host import Host, Launched
+from matmul_sweep.classroom.signature import dtype_of, resolved
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
@@ -448,6 +449,7 @@ def template_arguments(
     told, guessed = {}, set()
     texts = [*given, *[""] * len(kernel.template)]
     for one, text in zip(kernel.template, texts, strict=False):
+        text = source.types.get(text, text)
         chosen = settings.get(one.name) or argument(one, text, known) or deduced.get(one.name, "")
         chosen = chosen or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
@@ -473,24 +475,19 @@ def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, st
         element = inside[1] if inside else kind
         names = one.children_by_field_name("declarator")
         named = [text_of(each, source.text) for name in names for each in declared_names(name)]
-        types |= dict.fromkeys(named, source.names.get(element, element))
+        types |= dict.fromkeys(named, resolved(element, source.names | source.types))
     found: dict[str, str] = {}
     for parameter, text in zip(kernel.parameters, own.arguments, strict=False):
         passed = [types[word] for word in re.findall(r"\w+", text) if word in types]
-        if parameter.pointers and passed and argument_of_type(passed[0]):
+        if parameter.pointers and passed and dtype_of(passed[0]) in DTYPES:
             found.setdefault(parameter.type, passed[0])
     return found
-
-
-def argument_of_type(text: str) -> str:
-    """A type without the names of the template around a launch, or nothing."""
-    return "" if re.fullmatch(r"[A-Z]\w?|auto|void", text) else text
 
 
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
     """A template's argument without the names of the function that gives it, or nothing."""
     if one.is_type:
-        return argument_of_type(text)
+        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
 

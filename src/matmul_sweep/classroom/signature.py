@@ -189,6 +189,8 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     takes."""
     small = dict(sizes)
     most = max(sizes.values(), default=0)
+    if most <= LARGEST_SIZE:
+        return small
     for by in range(2, most // SMALLEST_SIZE + 1):
         divided = {name: value // by for name, value in sizes.items()}
         like = all(value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES)
