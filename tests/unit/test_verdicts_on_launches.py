@@ -81,7 +81,7 @@ VERDICTS = {
     "another alpha": (SCALED, "", "", "f is correct"),
     "no alpha": (SCALED, "alpha * s", "s", r"wrong result, line 4(?s:.*)computes A·B \+ beta·C"),
     "alpha twice": (SCALED, "alpha * s", "alpha * alpha * s", "computes alpha²·A·B"),
-    "no beta": (SCALED, "beta * C", "C", "wrong result, line 4"),
+    "no beta": (SCALED, "beta * C", "C", "wrong result stored, line 4"),
     "once": (ONCE, "", "", "right only once, line 5"),
     "a counter of 8 bits": (RIGHT, "int p = 0", "unsigned char p = 0", "endless loop, line 3"),
     "a short index": (RIGHT, "C[row * n + col] =", "C[(unsigned short)(row * n + col)] =",
