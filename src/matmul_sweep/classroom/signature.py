@@ -211,9 +211,9 @@ def operation_of(
     (result,) = (dtype_of(p.type) for p in pointers if roles[p.name] == "C")
     if len(inputs) > 1 or not {*inputs, result} <= DTYPES.keys():
         types = " and ".join(sorted({element_of(p.type) for p in pointers}))
-        known = ", ".join(name for name in ELEMENTS if not {*name.split()} <= WHOLE)
+        named = ", ".join(name for name in ELEMENTS if not {*name.split()} <= WHOLE)
         raise UserError(
-            f"{where}: matrices of {types}{hint}; a kernel {TAKEN}: {known}, or whole numbers"
+            f"{where}: matrices of {types}{hint}; a kernel {TAKEN}: {named}, or whole numbers"
         )
     dtype = inputs.pop()
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
