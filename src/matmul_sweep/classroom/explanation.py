@@ -170,7 +170,7 @@ def oddities(run: Run) -> Iterator[Explanation]:
     if (
         fractions
         and c.any()
-        and (c == np.round(c)).all()
+        and (np.isfinite(c) & (c == np.round(c))).all()
         and np.any(np.abs(run.expected[run.wrong]) > CLOSE)
     ):
         yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "C")
