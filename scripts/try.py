@@ -14,8 +14,8 @@ name, or in a comment `// try: key=value ...` in it, say what the source does no
 tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is), shared=2048
 (bytes of dynamic shared memory), multiple=16 (of which every dimension is one), most_rows=4 and
 most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
-dimensions), order=columns, a=transposed or b=transposed (how matrices are stored), and constants of
-the source, such as TILE_WIDTH=16.
+dimensions), order=columns, a=transposed, b=transposed or c=transposed (how matrices are stored),
+and constants of the source or further numbers of the kernel, such as TILE_WIDTH=16.
 
 A folder is graded strictly, with all .cu files, notebooks and Python programs with kernels below
 it: settings in a hand-in do not count, some shapes are secret, and a hand-in is refused that could

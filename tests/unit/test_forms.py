@@ -77,6 +77,22 @@ def of_structs(width: str = "width", more: str = "") -> str:
     )
 
 
+VIEW = """template <typename E> class View {
+    E* const data; int rows_, cols_;
+    static constexpr int rank = 2;
+public:
+    __host__ __device__ View(E* d, int r, int c) : data(d), rows_(r), cols_(c) {}
+    __device__ E& operator()(int i, int j) const { return data[i * cols_ + j]; }
+    __device__ E& at(int i, int j) const;
+    __device__ int rows() const { return rows_; }
+    __device__ int cols() const { return cols_; }
+};
+template <typename E> __device__ E& View<E>::at(int i, int j) const { return (*this)(i, j); }
+"""
+OF_VIEWS = VIEW + "template <typename T> " + kernel(
+    "View<const T> A, View<const T> B, View<T> C", "A(i, p)", "B.at(p, j)", "C(i, j)", "C.rows()",
+    "C.cols()", "A.cols()",
+)  # fmt: skip
 DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
 ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
@@ -214,6 +230,31 @@ VERDICTS = {
     "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
         + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")
         .replace("= sum;", "= sum.x;"), "", "f is correct"),
+    "pointers to structs": (of_structs().replace("Matrix A, const Matrix B, Matrix", "Matrix* A, "
+        "const Matrix* B, Matrix*").replace("A.", "A->").replace("B.", "B->").replace("C.", "C->"),
+        "", "f is correct(?s:.*) is A->height = 128, B->width = 64, A->width = 128"),
+    "templates of classes": (OF_VIEWS, "", "f is correct(?s:.*) is A.rows_ = 128, B.cols_ = 64"),
+    "a template's row too long": (OF_VIEWS.replace("i * cols_", "i * rows_"), "",
+                                  "f is not correct: (?:wrong index|out of bounds)"),
+    "a number that the file passes": (
+        rectangular(parameters=f"{SHAPE}, int rounds", k="4 * rounds")
+        + "void go(float* A, float* B, float* C, int m, int n, int k) { int rounds = (k + 3) / 4;"
+        "f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, n, k, rounds); }",
+        "multiple=4", "f is correct"),
+    "a number of tiles that is told": (rectangular(
+        parameters=f"{SHAPE}, int tile", k="k / tile * tile"), "tile=4 multiple=4", "f is correct"),
+    "a number that has a value": (rectangular(
+        parameters=f"{SHAPE}, int side = 1", k="k * side"), "", "f is correct"),
+    "types of what is passed": (TYPED + """#define REAL double
+void go(int n) { thrust::device_vector<REAL> a, b, c;
+    f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(raw(a), raw(b), raw(c), n); }""", "",
+        "f is correct(?!(?s:.*)guess)"),
+    "a program that refuses some sizes": (
+        kernel().replace("    if (i >= n || j >= n) return;", "") + """
+int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
+    if (n % 8 != 0 || n > 8192) { exit(1); }
+    f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }""", "",
+        "f is correct(?s:.*)launches it at multiples of 8 only"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
     "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
                                  "is not correct: (?:wrong index|out of bounds)"),
@@ -223,6 +264,12 @@ VERDICTS = {
         "f is correct(?s:.*)17x24x40"),
     "sizes of the file in another order": (ELSEWHERE, "",
         "f is correct(?s:.*)A is N×M and B is M×K \\(m=N n=K k=M\\)"),
+    "sizes of the file and B transposed": (
+        ELSEWHERE.replace("B[p * K + j]", "B[j * M + p]"), "m=N n=K k=M b=transposed",
+        "f is correct"),
+    "sizes of the file and a transposed matrix that nobody tells": (
+        "#define M 17\n#define K 40\n#define N 24\n" + kernel(MATRICES, "A[i * K + p]",
+        "B[j * K + p]", "C[i * N + j]", *"MNK"), "", "right if B is stored transposed"),
     "sizes of the file that are told": (ELSEWHERE, "m=N n=K k=M",
                                         "f is correct(?s:.*)48x80x32 is N = 48, K = 80, M = 32"),
     "one thread": (
@@ -253,6 +300,14 @@ VERDICTS = {
         "f is correct"),
     "bfloat16 in, float out": ("#include <cuda_bf16.h>\n" + kernel(
         "const __nv_bfloat16* A, const __nv_bfloat16* B, float* C, int n"), "", "f is correct"),
+    "whole numbers of 64 bits": (kernel(
+        "const uint64_t* A, const unsigned long long* B, long* C, int n", kind="long"), "",
+        "f is correct"),
+    "sums of bytes in bytes": (kernel(
+        "const int8_t* A, const int8_t* B, int* C, int n", kind="int8_t"), "",
+        "f is not correct: wrong result"),
+    "sums of bytes": (kernel(
+        "const uint8_t* A, const uint8_t* B, unsigned* C, int n", kind="int"), "", "f is correct"),
     "lengths of rows": (rectangular(
         parameters=f"int m, int n, int k, {MATRICES}, int lda, int ldb, int ldc",
         a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]"), "", "f is correct"),
@@ -288,6 +343,15 @@ VERDICTS = {
         "wrong index(?s:.*)it is right if B is stored transposed; .* say b=transposed"),
     "A transposed": (rectangular(a="A[p * m + i]"), "",
         "f is not correct(?s:.*)it is right if A is stored transposed; .* say a=transposed"),
+    "C transposed": (rectangular(c="C[i + j * m]"), "",
+        "wrong index(?s:.*)it is right if C is stored transposed; .* say c=transposed"),
+    "A and C transposed": (rectangular(a="A[p * m + i]", c="C[j * m + i]"), "",
+        "right if A is stored transposed and C is stored .* say a=transposed c=transposed"),
+    "C said to be transposed": (rectangular(c="C[i + j * m]"), "c=transposed", "f is correct"),
+    "fragments by columns": (
+        TF32.replace("tf32, row_major> b", "tf32, col_major> b").replace("B + p * n + j, n",
+        "B + j * k + p, k").replace("i * n + j, sum, n, mem_row", "j * m + i, sum, m, mem_col"),
+        "multiple=16", r"f is correct(?s:.*)\(b=transposed c=transposed\)"),
     "said to be transposed": (rectangular(b="B[j * k + p]"), "b=transposed", "f is correct"),
     "transposed by its name": (kernel(SQUARE.replace("B", "B_T"), b="B_T[j * n + p]"), "",
                                "f is correct"),
@@ -319,7 +383,7 @@ VERDICTS = {
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
                                   "elements not written, line 3"),
     "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
-        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say DEPTH='),
+        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* instance DEPTH=16'),
 }  # fmt: skip
 
 
@@ -349,6 +413,8 @@ QUESTIONS = {
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
+    "a number that nothing tells": (rectangular(parameters=f"{SHAPE}, int side", k="k / side"),
+                                    "Say for instance side=16 after the file's name"),
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'what is Grid; perhaps "matrix.h" of line 1 has it'),
@@ -411,7 +477,37 @@ def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
     hand_in.with_name("size.h").write_text("enum { N = 4096 };\n")
     hand_in.write_text(f'#include "size.h"\n{FIXED}')
     (verdict,) = judge_all(hand_in, {})
-    assert verdict.status == "correct" and [*verdict.shapes][-1].m <= 128
+    assert verdict.status == "correct" and [*verdict.shapes][-1].m == 128
+
+
+def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) -> None:
+    hand_in.with_name("kernel.cuh").write_text(kernel(k="n - 1"))
+    hand_in.write_text('#include "kernel.cuh"\nint main() {}\n')
+    (verdict,) = judge_all(hand_in, {})
+    assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
+
+
+def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
+    hand_in.with_name("types.h").write_text(
+        "#ifndef types_h\n#define types_h\n#ifndef DOUBLE\n#define real float\n#else\n"
+        "#define real double\n#endif\n#endif\n"
+    )
+    text = kernel("const real* A, const real* B, real* C, int n")
+    hand_in.write_text(f'#include "types.h"\n{text}')
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.signature.operation.dtype == "float32"
+    hand_in.write_text(f"#define TWICE\n#ifdef TWICE\n#define real double\n#else\n"
+                       f"#define real float\n#endif\n{text}")  # fmt: skip
+    ((program,), _) = programs_in(hand_in, {})
+    assert program.signature.operation.dtype == "float64"
+
+
+def test_what_the_command_of_a_program_defines_is_asked(hand_in: Path) -> None:
+    hand_in.write_text(f"#if 32 % SIDE\n#error side\n#endif\n{kernel(k='n + 0 * SIDE')}")
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.line == 1 and verdict.message.endswith("say for instance SIDE=16")
+    (verdict,) = judge_all(hand_in, {"SIDE": "16"})
+    assert verdict.status == "correct"
 
 
 def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:
@@ -427,6 +523,9 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"
     hand_in.with_name("tile.h").write_text(of_host)
     hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
+    hand_in.with_name("tile.h").write_text("inline int all() { return COUNT; }\n")
+    hand_in.write_text(f'int COUNT = 8;\n#include "tile.h"\n{kernel()}')
     assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
     hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
     hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
@@ -484,7 +583,6 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),
-        (f"{SHAPE}, int side", "write `#define side 16` in place of the parameter"),
         (f"{SQUARE}, float* workspace", "4 pointers"),
     ],
 )

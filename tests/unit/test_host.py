@@ -77,6 +77,14 @@ LAUNCHES = {
         SQUARE + "void g(int n) { float* a = NULL; if (n == cards()) return; cudaMalloc(&a, n);"
         " if (a == 0) return; f<<<n, 8>>>(a, 0, 0, n); }",
         Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a list of sizes": (
+        SQUARE + "int main() { int n = 7, sides[] = {8, 16, 32}; for (int i = 0; i < 3; i++)"
+        " { int t = sides[i]; f<<<n / t, t>>>(0, 0, 0, n); } }",
+        Gemm(32, 32, 32), (4, 1, 1), (8, 1, 1), 0),
+    "a list of sizes outside": (
+        "const int SIDES[] = {8, 16};\n" + SQUARE
+        + "int main() { int n = 7; f<<<n / SIDES[1], SIDES[1]>>>(0, 0, 0, n); }",
+        Gemm(32, 32, 32), (2, 1, 1), (16, 1, 1), 0),
     "a comma is no dim3": (
         SQUARE + "int main() { int n = 7; f<<<(n, 3), (16, 8)>>>(0, 0, 0, n); }",
         Gemm(5, 5, 5), (3, 1, 1), (8, 1, 1), 0),
@@ -111,6 +119,36 @@ def test_constants_and_macros_of_a_header_beside_count(tmp_path: Path) -> None:
     assert told and (told.grid, told.block) == ((3, 1, 1), (8, 1, 1))
 
 
+MATRIX = "struct Matrix { int rows, cols; float* data; };\n"
+OF_STRUCTS = (
+    f"{MATRIX}__global__ void f(Matrix A, Matrix B, Matrix C) {{ C.data[0] = C.rows + C.cols; }}\n"
+)
+
+
+@pytest.mark.parametrize("copy", ["Matrix d = C;", "Matrix c, d; c = d, d = C;",
+    "Matrix d; int w; d.rows = C.rows; d.cols = w = C.cols;"])  # fmt: skip
+def test_a_copy_of_a_struct_has_its_sizes(copy: str) -> None:
+    program = launch_in(
+        f"{OF_STRUCTS}void go(Matrix A, Matrix B, Matrix C) {{ {copy}"
+        "f<<<dim3(C.cols / 8, C.rows / 4), dim3(8, 4)>>>(A, B, d); }"
+    )
+    told = program and program.at(Gemm(12, 40, 5))
+    assert told and told.grid == (5, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("passed", "wanted"),
+    [("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
+     ("sms()", ""), ("m + n + k", "")],
+)  # fmt: skip
+def test_what_is_passed_beside_the_dimensions_follows_from_them(passed: str, wanted: str) -> None:
+    program = launch_in(
+        KERNEL.format(numbers="int m, int n, int k, int other")
+        + f"{GO}{{ f<<<dim3(n / 8, m / 8), 64>>>(a, b, c, m, n, k, {passed}); }}"
+    )
+    assert program and program.expression(6) == wanted
+
+
 def test_what_is_not_known_is_none() -> None:
     assert launch_in(SQUARE + "int main() {}") is None
     unknown = launch_in(SQUARE + "int main() { f<<<sms(), 64>>>(0, 0, 0, 9); }")
@@ -134,6 +172,10 @@ def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
          True),
         ("int n = 40; cudaMemset(a, 0, n); f<<<n, 16>>>(a, 0, c, n);", Gemm(40, 40, 40), False,
          False),
+        ("int n = 40; for (int i = 0; i < n * n; i++) c[i] = 0.0f; f<<<n, 16>>>(a, 0, c, n);",
+         Gemm(40, 40, 40), False, True),
+        ("int n = 40; thrust::device_vector<float> z(n * n, 0); f<<<n, 16>>>(a, 0, raw(z), n);",
+         Gemm(40, 40, 40), False, True),
         ("int n = atoi(s); f<<<8, 16>>>(0, 0, c, n);", None, True, False),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 The kernel's own indexing decides, where nobody said it: C of two launches is right under one only.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
@@ -10,11 +11,12 @@ from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING
+from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, Signature
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
-STORED = ("", "B", "A", "AB", "ABC")
+STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
 SIDE = 192  # of the matrices by which storage is told
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
@@ -26,35 +28,34 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     told = bench.signature.operation.symmetric or bench.signature.settled
     if told and not bench.launch.possible:
         return None
-    if bench.signature.fixed and not told:
-        for one in reordered(bench):
-            only = one.shape(SIDE, SIDE, SIDE)
-            if right(one.run(only, one.first_block(only)), whole=False):
-                one = one.with_tile(SIDE)
-                if right(one.run(only), whole=True):
+    end = processor_seconds() + SECONDS
+    fixed = bool(bench.signature.fixed)  # of square matrices the order does not count yet
+    for ordered in reordered(bench) if fixed and not told else [bench]:
+        for stored in candidates(ordered, folder, told, end):
+            stored = stored.with_tile(SIDE)  # the same for every order of the numbers
+            for one in [stored] if told or fixed else reordered(stored):
+                if right(one.run(different_sides(one)), whole=True):
                     return one
-    for stored in candidates(bench, folder, told):
-        square = stored.shape(SIDE, SIDE, SIDE)
-        if not right(stored.run(square, stored.first_block(square)), whole=False):
-            continue
-        stored = stored.with_tile(SIDE)  # the same for every order of the numbers
-        for one in [stored] if told else reordered(stored):
-            if right(one.run(different_sides(one)), whole=True):
-                return one
     return None
 
 
-def candidates(bench: Bench, folder: Path, told: bool) -> Iterator[Bench]:
+def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[Bench]:
     """The bench with each storage of its matrices, unless that is told, and each block that the
-    text allows, as far as the time suffices."""
-    end = processor_seconds() + SECONDS
-    usual = bench.signature.columns
-    storages = [usual, *(one for one in map(frozenset, STORED) if one != usual and not told)]
-    for columns in storages:
-        stored = stored_so(bench, columns, folder)
-        for block in bench.launch.possible or [bench.launch.block]:
-            if processor_seconds() < end:
-                yield replace(stored, launch=replace(stored.launch, block=block))
+    text allows, until the processor time `end`, under which a block of the grid is right. One
+    launch shows it for every storage: the bytes are the same, and of squares the lengths of rows.
+    """
+    square, usual = bench.shape(SIDE, SIDE, SIDE), bench.signature.columns
+    tried = []
+    for block in bench.launch.possible or [bench.launch.block]:
+        if processor_seconds() < end:
+            one = replace(bench, launch=replace(bench.launch, block=block))
+            tried.append((one, one.run(square, one.first_block(square))))
+            if right(tried[-1][1], whole=False):
+                yield one
+    for columns in [] if told else map(frozenset, STORED):
+        for one, run in tried:
+            if columns != usual and right(one.seen(run, columns), whole=False):
+                yield stored_so(one, columns, folder)
 
 
 def right(run: Run, whole: bool) -> bool:
@@ -107,6 +108,14 @@ def different_sides(bench: Bench) -> Shape:
     return bench.shape(2 * side, side, min(side // 2, WIDE) if side >= WIDE else 3 * side)
 
 
+def by_fragments(program: Program) -> frozenset[str]:
+    """The matrices of which a kernel's tensor-core fragments say that they are by columns."""
+    text = "".join(program.needed.values())
+    said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major"}
+    said["C"] = r"\bmem_col_major\b"
+    return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
+
+
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
     """How a signature differs from that which the names tell, in words, and as settings."""
     words, settings = [], []
@@ -114,7 +123,7 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
         words.append("all matrices are stored by columns")
         settings.append(f"order={CONVENTIONS['order']}")
     elif found.columns != told.columns:
-        for key in ("a", "b"):
+        for key in "abc":
             if key.upper() in found.columns ^ told.columns:
                 turned = key.upper() in found.columns
                 name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"

@@ -146,7 +146,8 @@ class Bench:
         Raises EmulationError if the launch is impossible.
         """
         operation = self.signature.operation
-        fill, times = ("digits", WHOLE) if operation.dtype == "int32" else ("uniform", 1)
+        whole = operation.dtype.startswith("int")
+        fill, times = ("digits", WHOLE) if whole else ("uniform", 1)
         seed = self.seed or SEED
         inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
         before = np.full(shape.output, self.poison, operation.output)
@@ -172,18 +173,30 @@ class Bench:
             done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs, before, factors)
-        asked = (done.writers["thread"] >= 0) if grid or corners else np.full(shape.output, True)
-
-        def off(c: np.ndarray) -> np.ndarray:
-            with np.errstate(invalid="ignore"):
-                right = np.abs(c.astype(expected.dtype) - expected) <= bound
-            return ~right & asked & done.ended
-
-        again = None if done.again is None else off(done.again)
+        part = bool(grid) or corners
+        wrong, again = (None if c is None else off(c, expected, bound, done, part)
+                        for c in (done.c, done.again))  # fmt: skip
+        assert wrong is not None
         return Run(
-            shape, self.launch.alone, inputs, expected, done, off(done.c), again, before, factors,
+            shape, self.launch.alone, inputs, expected, done, wrong, again, before, factors,
             launched, columns,
         )  # fmt: skip
+
+    def seen(self, run: Run, columns: frozenset[str]) -> Run:
+        """What a run of some blocks comes to if these matrices are stored by columns: the bytes are
+        the same."""
+
+        def restored(name: str, array: np.ndarray) -> np.ndarray:
+            flat = (array.T if name in run.columns else array).ravel()
+            turned = name in columns
+            return flat.reshape(array.shape[::-1]).T if turned else flat.reshape(array.shape)
+
+        inputs = tuple(map(restored, "AB", run.inputs))
+        c, writers = (restored("C", array) for array in (run.result.c, run.result.writers))
+        done = replace(run.result, c=c, writers=writers)
+        expected, bound = self.reference(run.shape, inputs)
+        wrong = off(done.c, expected, bound, done, part=True)
+        return replace(run, inputs=inputs, expected=expected, result=done, wrong=wrong)
 
     def refused(self, shape: Shape, c: np.ndarray) -> Watched | None:
         """What the launch of the file comes to if a GPU refuses it, or if it cannot be meant."""
@@ -232,7 +245,7 @@ class Bench:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
         if self.finds_zeros:
             return 0.0
-        numbers = self.signature.accumulates or self.signature.operation.output == "int32"
+        numbers = self.signature.accumulates or self.signature.operation.output.startswith("int")
         return 1e4 if numbers else np.nan
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
@@ -393,6 +406,16 @@ class Bench:
         tried = {1, 2, 3, extent // 2, extent - step, *(e + by for e in edges for by in (-1, 0, 1))}
         found = {max(step, less // step * step) for less in tried if less > 0}
         return sorted(less for less in found if less < extent)
+
+
+def off(
+    c: np.ndarray, expected: np.ndarray, bound: np.ndarray, done: Watched, part: bool
+) -> np.ndarray:
+    """Which elements of C are wrong after a launch that ended; of a part of the blocks, those that
+    these write."""
+    with np.errstate(invalid="ignore"):
+        right = np.abs(c.astype(expected.dtype) - expected) <= bound
+    return ~right & done.ended & ((done.writers["thread"] >= 0) | (not part))
 
 
 def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:

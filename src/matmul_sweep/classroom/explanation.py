@@ -6,6 +6,7 @@ Inputs are random, so that a model that gives every element of C is hardly wrong
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     if run.factors != ALONE:
         return {scaling(run, signature)}
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides)
-    about_rows = () if run.columns else (*own, tiles)
+    about_rows = () if run.columns else (*own, tiles, lines_apart)
     makers = (lost_terms, multiples, *about_rows)
     models = (pair for made in makers for pair in made(run, signature))
     return {told for c, told in models if matches(run, c)} | {*oddities(run)}
@@ -80,6 +81,10 @@ def scaling(run: Run, signature: Signature) -> Explanation:
              alpha**2: "alpha²·", beta**2: "beta²·", 1 / alpha: "1/alpha·"}  # fmt: skip
     said = [next((w for v, w in words.items() if abs(v - x) < 0.02), None) for x in found]
     if not fits or None in said:
+        left = (c - alpha * ab[written]) / beta if beta else c
+        if (np.abs(left[:, None] - before.ravel()).min(axis=1) < 1e-2).all():
+            key = f"it adds beta times another element of {name_c}"
+            return Explanation(0, "wrong result", key, "beta")
         key = "it is right only where alpha is 1 and beta is 0"
         return Explanation(1, "wrong result", key, "alpha")
     terms = [f"{w}{of}" for w, of in zip(said, (product, name_c, "1"), strict=True) if w != "0"]
@@ -123,6 +128,9 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         yield left[:, ::2] @ right[::2], lost(1, "every second term of a sum is lost")
     number = np.arange(terms)
     for side in sides_of(run):
+        before = np.where(number < side, number, number - side)
+        key = f"each tile of {side} terms but the first is that of the round before"
+        yield left[:, before] @ right[before], lost(1, key, "A again")
         for taken, key, about in (
             (
                 number % side == 0,
@@ -162,7 +170,7 @@ def oddities(run: Run) -> Iterator[Explanation]:
     if (
         fractions
         and c.any()
-        and (c == np.round(c)).all()
+        and (np.isfinite(c) & (c == np.round(c))).all()
         and np.any(np.abs(run.expected[run.wrong]) > CLOSE)
     ):
         yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "C")
@@ -244,12 +252,40 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
         one, other = first_column + row % side, first_row + column % side
         yield from mixed(one, other, " of its tile", "tile", "tile")
         yield from mixed(other, one, ", by tiles", "A", "B")
-        for name, model in (
-            (name_a, turned(left, side) @ right), (name_b, left @ turned(right, side))
+        for which, name, model in (
+            ("a", name_a, turned(left, side) @ right), ("b", name_b, left @ turned(right, side))
         ):  # fmt: skip
             key = f"the tiles of {name} are used transposed"
-            yield model, Explanation(0, "wrong index", key, "tile")
+            yield model, Explanation(0, "wrong index", key, f"{which} tile")
         yield from one_line_of_tiles(left, right, side, name_a, name_b)
+
+
+def lines_apart(run: Run, signature: Signature) -> Iterator[Model]:
+    """Rows of A, or columns of B, that a tile or a thread finds at a wrong distance from those of
+    the one before, or a part of a vector that is taken for another."""
+    left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
+    whole = run.launch.tile or (1, 1)
+    for which, extent, tile in zip("AB", run.shape.output, whole, strict=True):
+        lines, name = np.arange(extent), signature.name_of(which)
+        word = "rows" if which == "A" else "columns"
+
+        def model(instead: np.ndarray, which: str = which) -> np.ndarray:
+            inside = (instead >= 0) & (instead < len(instead))
+            taken = np.where(inside, instead, 0)
+            found = left[taken] @ right if which == "A" else left @ right[:, taken]
+            return np.where(inside[:, None] if which == "A" else inside, found, np.nan)
+
+        for side, step in permutations((1, *sides_of(run)), 2):
+            first = 0 if side >= tile else lines // tile * tile
+            instead = first + (lines - first) // side * step + lines % side
+            key = f"{name} is read {side} {word} at a time, which begin {step} apart"
+            about = f"{which} offset" if side >= tile else "tile"
+            yield model(instead), Explanation(2, "wrong index", key, about)
+        for one, other in permutations(range(4), 2):
+            key = f"of each 4 {word} of C the {'xyzw'[one]} takes the {'xyzw'[other]} of {name}"
+            instead = lines + (other - one) * (lines % 4 == one)
+            about = f"{'xyzw'[one]} for {'xyzw'[other]}"
+            yield model(instead), Explanation(0, "wrong index", key, about)
 
 
 def one_line_of_tiles(

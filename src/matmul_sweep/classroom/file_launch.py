@@ -2,24 +2,32 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
+from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import Parameter, Signature
 from matmul_sweep.classroom.source import Source
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 CAST = re.compile(
     r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
 )
+# The last of the values of `x = y = z`, if that is a name.
+ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
+# An array that the host fills with zeros, as managed memory may be, and a container that has them.
+BEGUN_AT_ZERO = (r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
+                 r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
-PRIMES = (70001, 80021, 90001)
+PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
+SMALL_PRIMES = (37, 41, 43)  # for a program that refuses large sizes
 
 
 @dataclass(frozen=True)
@@ -56,14 +64,51 @@ class FileLaunch:
                 return None
         return Host(self.source, self.kernel, sizes).launch()
 
-    @cached_property
+    @property
     def far_shape(self) -> Shape:
         """One of sizes that no program has of its own."""
+        return self.allowed[0]
+
+    @property
+    def multiple(self) -> int:
+        """Of which the sizes are for which the program gets to the launch."""
+        return self.allowed[1]
+
+    @cached_property
+    def allowed(self) -> tuple[Shape, int]:
+        """Such a shape, and such a number."""
+        for multiple, sides in product((1 << i for i in range(9)), (PRIMES, SMALL_PRIMES)):
+            shape = self.shape_of([multiple * side for side in sides])
+            if self.at(shape):
+                return shape, multiple
+        return self.shape_of(PRIMES), 1
+
+    def shape_of(self, primes: Sequence[int]) -> Shape:
+        """A shape of such sides, or a square one if the program is for squares."""
         kind = self.signature.operation.shape
         texts = [text for text, _ in self.roles]
         square = self.signature.square or len({*texts}) < len(texts)
-        sides = PRIMES[: len(kind.__match_args__)]
-        return kind(*(sides[:1] * len(sides) if square else sides))
+        count = len(kind.__match_args__)
+        return kind(*([primes[0]] * count if square else primes[:count]))
+
+    def expression(self, position: int) -> str:
+        """What the program passes for a number beside the dimensions: a constant, a product of two
+        dimensions, or one over a tile, rounded down or up; nothing if it is none of these."""
+        shapes = [self.shape_of([self.multiple * side for side in primes])
+                  for primes in (PRIMES, OTHERS)]  # fmt: skip
+        launched = [one.values[position : position + 1] for one in map(self.at, shapes) if one]
+        told = [value for (value,) in filter(None, launched) if isinstance(value, int) and value]
+        if len(told) < len(shapes):
+            return ""
+        names, first = shapes[0].__match_args__, told[0]
+        sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
+        texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        for side in sorted({one + more for one in sides for more in (0, 1)}):
+            texts += [text for name in names
+                      for text in (f"{name}//{side}", f"({name}+{side - 1})//{side}")]  # fmt: skip
+        sizes = [dict(zip(names, shape.dimensions, strict=True)) for shape in shapes]
+        found = (one for one in texts if [evaluate(one, each) for each in sizes] == told)
+        return next(found, "").replace("//", "/")
 
     @property
     def far(self) -> Launched | None:
@@ -147,7 +192,8 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
     for one in signature.parameters:
         if 0 <= one.position < len(own.arguments):
             text, value = own.arguments[one.position], own.values[one.position]
-            yield (one, f"{text}.{one.member}", None) if one.member else (one, text, value)
+            reach = "->" if "->" in one.name else "."
+            yield (one, f"{text}{reach}{one.member}", None) if one.member else (one, text, value)
 
 
 def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
@@ -156,11 +202,19 @@ def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
 
 def zeroes(source: Source, c: str) -> bool:
     """Whether a program clears the array of this name, or one whose name is not known."""
-    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", source.bare)
-    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", source.bare)
+    host = source.bare
+    for kernel in source.kernels.values():
+        host = host.replace(kernel.body, "")
+    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
+    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
-    declared = not re.search(rf"\b{re.escape(c)}\b", source.bare) if c else True
-    return any(name == c for name in names) or (bool(cleared) and (declared or not c))
+    begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
+    declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True
+    return (
+        c in names
+        or not {*begun}.isdisjoint(re.findall(r"\w+", c))
+        or (bool(cleared) and (declared or not c))
+    )
 
 
 def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:
@@ -176,8 +230,9 @@ def roles_of(
 ) -> tuple[tuple[str, str], ...]:
     """The texts of a launch, and of what they begin with, that are m, n or k."""
     roles: list[tuple[str, str]] = []
-    function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
+    function = source.launchers.get(kernel.name)
     begins = source.names | source.constants_of(function)
+    around = text_of(function, source.bare)
     for parameter, text, _ in passed(signature, own):
         if parameter.role not in ("m", "n", "k"):
             continue
@@ -189,5 +244,14 @@ def roles_of(
                 text = text[1:-1].strip()
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, parameter.role))
-            text = begins.get(text, text)
+            text = begins.get(text) or copied(text, around) or text
     return tuple(roles)
+
+
+def copied(text: str, function: str) -> str:
+    """What a function assigns to a variable or member, or to its struct; or nothing."""
+    of, dot, member = text.rpartition(".")
+    if found := re.search(ASSIGNED.format(re.escape(text)), function):
+        return found[1]
+    found = re.search(ASSIGNED.format(re.escape(of)), function) if of else None
+    return f"{found[1]}{dot}{member}" if found else ""

@@ -183,8 +183,9 @@ class Host:
             names = syntax.declared_names(parameter)
             default = syntax.part(parameter, "default_value", self.text)
             said = passed[i] if i < len(passed) else default
-            if names and said:
-                frame.variables[text_of(names[0], self.text)] = self.read(said)
+            own = text_of(names[0], self.text) if names else ""
+            if own and (said or own == "argc"):  # a program that is called without words
+                frame.variables[own] = self.read(said) if said else 1
         return frame
 
     # ---- Statements -------------------------------------------------------------------------
@@ -223,7 +224,12 @@ class Host:
                 listed = self.list_of(value) if value.type in LISTS else self.value(value)
             elif kind == "dim3":
                 listed = 1
-            self.set(text_of(names[0], self.text), converted(kind, listed), line_of(one))
+            name = text_of(names[0], self.text)
+            if declarator.type == "array_declarator" and isinstance(listed, list):
+                for i, element in enumerate(listed):
+                    self.set(f"{name}[{i}]", element, line_of(one))
+            else:
+                self.set(name, converted(kind, listed), line_of(one))
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
@@ -398,6 +404,19 @@ class Host:
             text = frame.types.get(text, text)
         return BYTES.get(text.strip())
 
+    def value_subscript_expression(self, node: Node) -> Value:
+        name, inside = self.subscript(node)
+        listed = self.source.names.get(name, "").strip()
+        found = self.frames[-1].variables.get(f"{name}[{inside}]")
+        if found is None and listed.startswith("{") and isinstance(inside, int):
+            found = self.read(listed.strip("{} ").split(",")[inside])
+        return found
+
+    def subscript(self, node: Node) -> tuple[str, Value]:
+        """The name of an array, and the value of the index."""
+        listed = self.list_of(next(syntax.of_type(node, "subscript_argument_list"), None))
+        return syntax.part(node, "argument", self.text), listed[0] if listed else None
+
     def value_field_expression(self, node: Node) -> Value:
         text = text_of(node, self.text)
         of, _, member = text.rpartition(".")
@@ -455,6 +474,8 @@ class Host:
         if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
             self.kernel_call(node, mark, name)
             return None
+        if name in ("exit", "abort"):
+            raise Returned(None)
         if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
             self.library_call(node)
             return None

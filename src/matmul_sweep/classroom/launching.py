@@ -13,15 +13,23 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
-from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.host import Host, Launched
+from matmul_sweep.classroom.signature import dtype_of, resolved
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
+from matmul_sweep.classroom.syntax import (
+    Kernel,
+    TemplateParameter,
+    declared_names,
+    of_type,
+    part,
+    text_of,
+)
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
 # Settings that are no constants of the source.
-OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k order a b")
+OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k order a b c")
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
@@ -435,12 +443,14 @@ def template_arguments(
     """
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
+    deduced = deduced_types(source, kernel, own) if own else {}
     known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts = [*given, *[""] * len(kernel.template)]
     for one, text in zip(kernel.template, texts, strict=False):
-        chosen = settings.get(one.name) or argument(one, text, known)
+        text = source.types.get(text, text)
+        chosen = settings.get(one.name) or argument(one, text, known) or deduced.get(one.name, "")
         chosen = chosen or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
@@ -452,6 +462,26 @@ def template_arguments(
         if chosen.isdecimal():
             known[one.name] = int(chosen)
     return told, frozenset(guessed)
+
+
+def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
+    """The types that pointers among a template's parameters have by what the launch passes: that of
+    a variable, or of the elements of a container."""
+    function = source.launchers.get(kernel.name)
+    types: dict[str, str] = {}
+    for one in of_type(function, "declaration", "parameter_declaration") if function else ():
+        kind = part(one, "type", source.text)
+        inside = re.search(r"<\s*(?:const\s+)?([\w:]+)\s*>", kind)
+        element = inside[1] if inside else kind
+        names = one.children_by_field_name("declarator")
+        named = [text_of(each, source.text) for name in names for each in declared_names(name)]
+        types |= dict.fromkeys(named, resolved(element, source.names | source.types))
+    found: dict[str, str] = {}
+    for parameter, text in zip(kernel.parameters, own.arguments, strict=False):
+        passed = [types[word] for word in re.findall(r"\w+", text) if word in types]
+        if parameter.pointers and passed and dtype_of(passed[0]) in DTYPES:
+            found.setdefault(parameter.type, passed[0])
+    return found
 
 
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:

@@ -51,6 +51,7 @@ CURES = {
     "the kernel",
     "elements not written": "check the guard, and how a thread finds its row and column",
     "wrong result": "",
+    "wrong result stored": "look at what leads to this value",  # no more is known than where
 }
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 # The kind of a finding that says all by its own fields, and what its thread does.
@@ -67,11 +68,11 @@ SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or 
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
-    "tile": r"\+=.*\*",  # adds up products
+    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=).*\+=.*\*",  # adds up products, moves no pointer
     "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
     "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
-    "alpha": r"\balpha\b",
-    "beta": r"\bbeta\b",
+    "alpha": r"\b{alpha}\b",
+    "beta": r"\b{beta}\b",
 }
 
 
@@ -270,18 +271,24 @@ class Teller:
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about == "round":  # the loop around the sum
-            before = self.body_line(PATTERNS["tile"])
+            before = self.pattern_line("tile")
             line = self.body_line(SHORT_LOOP, last=True, before=before)
             line = line or self.body_line(LOOP, last=True, before=before)
-        elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
-            line = stored
+        elif about.endswith("tile"):
+            fragment = self.body_line(rf"matrix_{about[0]}\b.*\b(?:row|col)_major")
+            line = fragment or self.body_line(STORED_TURNED) or self.pattern_line("tile")
+        elif lanes := re.fullmatch("([xyzw]) for ([xyzw])", about):
+            line = self.body_line(rf"\.{lanes[1]}\b.*\.{lanes[2]}\b") or self.store_line()
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
         elif about.endswith((" offset", " step")):
             role, _, place = about.partition(" ")
             name = re.escape(self.name_of(role))
             moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
-            line = self.body_line(moved, last=place == "step") or self.access_line(role)
+            line = self.body_line(moved, last=place == "step")
+            stays = place == "step" and line < self.body_line(LOOP)
+            if not line or stays:
+                line = self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
@@ -316,8 +323,7 @@ class Teller:
             line = self.body_line(CROSSED) or self.guard_line()
             return self.made("elements not written", line, what)
         what = f"{described(run.wrong)} wrong; {self.example()}"
-        cure = "the line stores the result; look at what leads to it"
-        return self.made("wrong result", self.store_line(), what, cure)
+        return self.made("wrong result stored", self.store_line(), what)
 
     def only_once(self) -> Mistake:
         """A kernel whose second launch on the same matrices is wrong."""
@@ -374,10 +380,8 @@ class Teller:
         return cls(None, program).body_line(pattern)  # type: ignore[arg-type]
 
     def pattern_line(self, about: str) -> int:
-        pattern = PATTERNS[about]
-        for role in ("alpha", "beta"):
-            pattern = pattern.replace(role, re.escape(self.name_of(role)))
-        return self.body_line(pattern)
+        names = {role: re.escape(self.name_of(role)) for role in ("A", "B", "C", "alpha", "beta")}
+        return self.body_line(PATTERNS[about].format(**names))
 
     def body_line(self, pattern: str, last: bool = False, before: int = 0) -> int:
         """The first or last line of the kernel with a pattern, up to the line `before`; or 0."""

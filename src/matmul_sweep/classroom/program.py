@@ -17,7 +17,7 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch
+from matmul_sweep.classroom.launching import Launch, known_values
 from matmul_sweep.classroom.signature import (
     ADDEND,
     BATCH,
@@ -25,7 +25,6 @@ from matmul_sweep.classroom.signature import (
     UNUSED,
     Parameter,
     Signature,
-    element_of,
 )
 from matmul_sweep.classroom.source import Include, Source, question
 from matmul_sweep.classroom.syntax import Kernel, text_of
@@ -36,7 +35,12 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
+UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
 NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
+# Gives a member of a struct its value, even if it is constant.
+SETTER = """template <class T, class V> __device__ inline void trial_set(const T& place, V value)
+{ const_cast<T&>(place) = (T)value; }
+"""
 RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
 # An error that follows from the value of a template's argument.
 OF_VALUE = re.compile(r"division by zero|zero-sized|static.?assert|shared data|negative|too large")
@@ -81,10 +85,11 @@ class Program:
     def defines(self) -> str:
         """The constants that settings give, and the source does not, as macros; and what headers of
         the program around the kernel bring along."""
-        template = [one.name for one in self.kernel.template]
+        own = {one.name for one in self.kernel.template}
+        own |= {one.name for one in self.signature.parameters}
         return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
-            if not self.source.fixes(name) and name not in template
+            if not self.source.fixes(name) and name not in own
         )  # fmt: skip
 
     @property
@@ -99,10 +104,9 @@ class Program:
         structs, arguments = self.passed
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
-        return (
-            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
-            f"{{ {inside} {' '.join(structs)} {call} }}\n"
-        )
+        setter = SETTER if structs else ""
+        head = f'{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})'
+        return f'#line 1 "wrapper"\n{head}\n{{ {inside} {" ".join(structs)} {call} }}\n'
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:
@@ -112,13 +116,22 @@ class Program:
         for position, parts in groupby(passed, key=lambda p: p.position):
             members = [*parts]
             if members[0].member:
-                name = f"trial_{position}"
-                structs.append(f"{self.kernel.parameters[position].type} {name} = {{}};")
-                structs += [f"{name}.{p.member} = {self.argument(p)};" for p in members]
+                name, kind = f"trial_{position}", self.type_of(position)
+                structs.append(f"alignas({kind}) char bytes_{position}[sizeof({kind})] = {{}};")
+                structs.append(f"auto& {name} = reinterpret_cast<{kind}&>(bytes_{position});")
+                structs += [f"trial_set({name}.{p.member}, {self.argument(p)});" for p in members]
+                name = f"&{name}" if self.kernel.parameters[position].pointers else name
             else:
                 name = self.argument(members[0])
             arguments.append(name)
         return structs, arguments
+
+    def type_of(self, position: int) -> str:
+        """The type of a parameter, without the names of the kernel's template."""
+        kind = self.kernel.parameters[position].type
+        for one in self.kernel.template:
+            kind = re.sub(rf"\b{one.name}\b", self.launch.constants[one.name], kind)
+        return kind
 
     @property
     def use(self) -> str:
@@ -134,6 +147,8 @@ class Program:
     def argument(self, parameter: Parameter) -> str:
         """What a parameter of the kernel gets."""
         role, operation = parameter.role, self.signature.operation
+        if parameter.text:
+            return parameter.text
         if role in operation.matrices or role == ADDEND:
             role = "C" if role == ADDEND else role
             index = operation.matrices.index(role)
@@ -141,7 +156,7 @@ class Program:
             known = self.launch.constants
             rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
             own = f"{parameter.type} (*){rows}" if rows else f"{parameter.type}*"
-            other = rows or element_of(parameter.type) != parameter.type
+            other = rows or parameter.type != operation.dtypes[index].cpp
             return f"reinterpret_cast<{own}>({pointer})" if other else pointer
         if role.startswith(LEADING):
             return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
@@ -243,10 +258,14 @@ def checked(command: Sequence[str], program: Program) -> subprocess.CompletedPro
 
 
 def of_host(report: str, program: Program) -> bool:
-    """Whether a compiler's first error lies in what a header beside the file has for the host."""
+    """Whether a compiler's first error lies in what a header beside the file has for the host, or
+    follows from what is left out of the file."""
     if not (found := ERROR.search(report)):
         return False
     place, row = Path(found[1]).resolve(), int(found[2]) - 1
+    undeclared = UNDECLARED.search(found[3])
+    if undeclared and any(undeclared[1] in one.names for one in program.source.definitions):
+        return True
     return any(
         one.host_only and one.node.start_point.row <= row <= one.node.end_point.row
         for header in program.source.headers_beside if header.place == place
@@ -262,12 +281,15 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
-    undeclared = re.search(r'identifier "(\w+)" is undefined', message)
+    undeclared = UNDECLARED.search(message)
     if undeclared:
         message += source.perhaps_left_out
-    if undeclared and undeclared[1].isupper():
-        name = undeclared[1]
-        message += f"; if another file of the program has it, say {name}= and its value"
+    tested = source.line(line) if source.line(line).startswith("#if") else ""
+    told = known_values(source, program.launch.constants)
+    unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
+    if names := [name for name in dict.fromkeys(unknown) if name.isupper() and name not in told]:
+        said = " ".join(f"{name}=16" for name in names)
+        message += f"; if another file or the program's build has it, say for instance {said}"
     if guessed := program.launch.guessed & program.launch.constants.keys():
         constants = program.launch.constants
         given = " ".join(f"{one}={constants[one]}" for one in sorted(guessed))

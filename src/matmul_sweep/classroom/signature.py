@@ -4,7 +4,7 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -18,9 +18,10 @@ from matmul_sweep.process.errors import UserError
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
 WHOLE = word_set(
-    "unsigned signed int long short size_t ptrdiff_t ssize_t uint int16_t uint16_t int32_t "
-    "uint32_t int64_t uint64_t"
+    "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
+    "uint16_t int32_t uint32_t int64_t uint64_t"
 )
+BITS = {8: r"char|8", 16: r"short|16", 64: r"long|64|size_t|ptrdiff_t", 32: ""}  # of those
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(
     "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
@@ -34,10 +35,12 @@ ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is st
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
+TILED = word_set("tile tiles block blocks threads phases")  # words of such a number
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
-CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
+CONVENTIONS = {"order": "columns"} | dict.fromkeys("abc", "transposed")
 SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
 TILES = 32 * 5  # has as divisors what sides of tiles mostly are
 INNER = word_set("inner common shared depth mid middle kdim terms")
@@ -62,7 +65,7 @@ class Parameter:
 
     position: which parameter it is, or is a member of; -1 for a constant. member: its name there.
     role: A, B, C, m, n, k, alpha, beta, ldA, ldB, ldC, batch or addend, once it is known. value:
-    the only one that it can have, or 0.
+    the only one that it can have, or 0. text: what a number beside the dimensions gets.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Parameter:
     member: str = ""
     extents: tuple[str, ...] = ()
     value: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def signature_of(
     Raises UserError for a signature that is no product's, or that could be several.
     """
     where = f"{source.path}: {kernel.name}"
-    types = source.types | dict(settings) | dict(template)
+    types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)
@@ -144,11 +148,12 @@ def signature_of(
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
     roles = matrices(pointers)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
-    code = "".join(source.needed_by(kernel).values())
-    parameters = [without_use(p, code) for p in parameters]
+    code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
+    extents = EXTENTS[len(operation.shape.__match_args__)]
+    parameters = [p if role_of(p.name, letters, extents) else without_use(p, code)
+                  for p in parameters]  # fmt: skip
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
-    letters = matrix_letters(pointers, roles)
     roles |= {name: role for name in numbers if (role := role_beside(name, letters))}
     numbers = [name for name in numbers if name not in roles]
     if not numbers:
@@ -184,6 +189,8 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     takes."""
     small = dict(sizes)
     most = max(sizes.values(), default=0)
+    if most <= LARGEST_SIZE:
+        return small
     for by in range(2, most // SMALLEST_SIZE + 1):
         divided = {name: value // by for name, value in sizes.items()}
         like = all(value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES)
@@ -200,14 +207,15 @@ def operation_of(
 ) -> Operation:
     """The product of matrices of these types. hint: where an unknown type may come from. Raises
     UserError."""
-    inputs = {element_of(p.type) for p in pointers if roles[p.name] != "C"}
-    (output,) = (element_of(p.type) for p in pointers if roles[p.name] == "C")
-    if len(inputs) > 1 or not {*inputs, output} <= ELEMENTS.keys():
+    inputs = {dtype_of(p.type) for p in pointers if roles[p.name] != "C"}
+    (result,) = (dtype_of(p.type) for p in pointers if roles[p.name] == "C")
+    if len(inputs) > 1 or not {*inputs, result} <= DTYPES.keys():
+        types = " and ".join(sorted({element_of(p.type) for p in pointers}))
+        named = ", ".join(name for name in ELEMENTS if not {*name.split()} <= WHOLE)
         raise UserError(
-            f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}{hint}; a kernel "
-            f"{TAKEN}: {', '.join(ELEMENTS)}"
+            f"{where}: matrices of {types}{hint}; a kernel {TAKEN}: {named}, or whole numbers"
         )
-    dtype, result = ELEMENTS[inputs.pop()], ELEMENTS[output]
+    dtype = inputs.pop()
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
     taken = [one for one in OPERATIONS.values() if not one.right_transposed]
     alike = [one for one in taken if len(one.matrices) == len(pointers)]
@@ -224,12 +232,17 @@ def parsed(
     Raises UserError.
     """
     kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
-    if kind in source.structs and not told.pointers:
-        for member in source.structs[kind]:
-            (one,) = parsed(member, position, types, source, where)
-            yield replace(one, name=f"{name}.{member.name}", member=member.name, type=one.type,
+    template, _, listed = kind.partition("<")
+    if (struct := source.structs.get(template.strip())) and told.pointers < 2:
+        given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
+        own = {**types, **dict(zip(struct.template, given, strict=False))}
+        for member in struct.members:
+            (one,) = parsed(member, position, own, source, where)
+            reach = "->" if told.pointers else "."
+            yield replace(one, name=f"{name}{reach}{member.name}", member=member.name,
                           constant=told.constant or one.constant)  # fmt: skip
         return
+    constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
     if told.pointers > 1:
         raise UserError(
             f"{where}: parameter '{told.text}' is a pointer to pointers; a matrix is in one piece: "
@@ -243,23 +256,35 @@ def parsed(
         raise UserError(f"{where}: parameter '{told.text}'; {what}")
     if not pointer and (not told.name or kind == "bool"):  # a switch is off
         role = f"{UNUSED}{position}"
-    yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
+    yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+
+
+def dtype_of(kind: str) -> str:
+    """The number type of a matrix of such elements; the name itself, if that is none. Whole numbers
+    with a sign and without one have the same bits, as long as they are small."""
+    element = element_of(kind)
+    if set(element.split()) <= WHOLE:
+        return f"int{next(bits for bits, said in BITS.items() if re.search(said, element))}"
+    return ELEMENTS.get(element, element)
 
 
 def element_of(kind: str) -> str:
     """The type of the elements of a vector such as float4, or the type itself."""
-    of_vector = kind not in ELEMENTS and kind[-1:] in ("2", "4") and kind[:-1] in ELEMENTS
+    of_vector = kind[-1:] in ("2", "4") and kind[:-1] in ELEMENTS.keys() | WHOLE
     return kind[:-1] if of_vector else kind
 
 
 def resolved(kind: str, types: Mapping[str, str]) -> str:
     """A type without namespaces and the word `struct`, by the name that no other stands for."""
+    constant = ""
     for _ in range(8):  # names of names
-        kind = re.sub(r"\b(?:\w+\s*)?::\s*|\bstruct\s+", "", kind)
+        kind = " ".join(re.sub(r"\b(?:\w+\s*)?::\s*|\bstruct\s+", "", kind).split())
+        if kind.startswith("const "):
+            constant, kind = "const ", kind.removeprefix("const ")
         if kind not in types:
             break
         kind = types[kind]
-    return " ".join(kind.split())
+    return constant + kind
 
 
 def constants_as_parameters(
@@ -289,8 +314,9 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 def without_use(one: Parameter, code: str) -> Parameter:
-    """A number that is a member; if the code takes none of its name, its role is that of no use."""
-    unused = one.member and not one.pointer and not re.search(rf"[.>]\s*{one.member}\b", code)
+    """A number that is a member; if the code has its name only where it is declared, its role is
+    that of no use."""
+    unused = one.member and not one.pointer and len(re.findall(rf"\b{one.member}\b", code)) < 2
     return replace(one, role=f"{UNUSED}{one.name}") if unused else one
 
 
@@ -322,11 +348,13 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
 
 
 def role_beside(name: str, letters: Mapping[str, str]) -> str:
-    """The role of a number that is the length of a matrix's rows, a batch, or a switch; nothing
-    for another one."""
+    """The role of a number that is the length of a matrix's rows, a batch, a switch, or about
+    tiles; nothing for another one."""
     words = words_of(name)
     if BATCH in words:
         return BATCH
+    if TILED & set(words):
+        return f"{GIVEN}{name}"
     if words[:1] == ["trans"]:
         return f"{UNUSED}{name}"
     found = [letters[word] for word in words if word in letters]
@@ -342,7 +370,8 @@ def dimensions(
     Raises UserError with the question if it cannot.
     """
     wanted = operation.shape.__match_args__
-    said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
+    said = {settings[role]: role for role in ("m", "n", "k")
+            if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", settings.get(role, ""))}  # fmt: skip
     if unknown := said.keys() - set(names):
         raise UserError(
             f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
@@ -361,36 +390,38 @@ def dimensions(
     rest_roles = [role for role in wanted if role not in roles.values()]
     if len(rest_names) == 1 and len(rest_roles) == 1:
         roles[rest_names[0]] = rest_roles[0]
+    if not rest_roles:
+        return roles | {name: f"{GIVEN}{name}" for name in rest_names}
     lacking = {*wanted} - {*roles.values()} - from_grid
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
-        raise unsaid(names, rest_names, rest_roles, len(wanted), where)
-    return roles
-
-
-def unsaid(
-    names: Sequence[str], rest_names: Sequence[str], rest_roles: Sequence[str], count: int,
-    where: str,
-) -> UserError:  # fmt: skip
-    """What has to be said about numbers, some of which have no role, or roles that have no
-    number; of so many dimensions."""
-    if not names:
-        return UserError(
+        if names:
+            raise question_of_roles(names, where, len(wanted))
+        raise UserError(
             f"{where} takes no dimensions, and no constant of the file is one by its name: pass n, "
             "or write `#define N 64` and use N"
         )
-    if rest_names and not rest_roles:
-        return question_of_more(rest_names[0], where)
-    return question_of_roles(names, where, count)
+    return roles
+
+
+def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: str) -> Signature:
+    """The signature with what `told` says of the numbers beside the dimensions: an expression of m,
+    n and k. Raises UserError with the question for one of which it says nothing."""
+    parameters = []
+    for one in signature.parameters:
+        if one.role.startswith(GIVEN):
+            if not (text := told(one)):
+                raise question_of_more(one.name, where)
+            one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
+        parameters.append(one)
+    return replace(signature, parameters=tuple(parameters))
 
 
 def question_of_more(name: str, where: str) -> UserError:
     """What a number beside the dimensions is."""
-    return UserError(
-        f"{where} takes {name} beside its dimensions, which cannot be tried alone: write "
-        f"`#define {name} 16` in place of the parameter"
-    )
+    asked = f"{where} takes {name} beside its dimensions: which number, or which product of m, n "
+    return question(f"{asked}and k, does its program pass", f"{name}=16")
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
@@ -407,7 +438,7 @@ def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) 
     for key, value in CONVENTIONS.items():
         if settings.get(key, value) not in (value, "rows"):
             raise UserError(f"{where}: {key}={settings[key]}: write {key}={value} or {key}=rows")
-    found = {key.upper() for key in "ab" if settings.get(key) == CONVENTIONS[key]}
+    found = {key.upper() for key in "abc" if settings.get(key) == CONVENTIONS[key]}
     if settings.get("order") == CONVENTIONS["order"]:
         return frozenset("ABC") - found
     return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from matmul_sweep.classroom import notebooks, syntax
-from matmul_sweep.classroom.syntax import Declared, Kernel, KernelCall, blank, part, text_of
+from matmul_sweep.classroom.syntax import Kernel, Struct, blank, part, text_of
 from matmul_sweep.process.errors import UserError
 
 MOST_BYTES = 1 << 20
@@ -76,9 +76,9 @@ class Source:
         return {one.name: one for one in syntax.kernels(self.tree, self.bare)}
 
     @cached_property
-    def calls(self) -> Sequence[KernelCall]:
-        """The launches that the file itself has."""
-        return [*syntax.calls(self.tree, self.text)]
+    def launchers(self) -> Mapping[str, Node | None]:
+        """The function around the first launch of each kernel that the file launches."""
+        return syntax.launchers(self.tree, self.text)
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -112,8 +112,8 @@ class Source:
         return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
 
     @cached_property
-    def structs(self) -> dict[str, tuple[Declared, ...]]:
-        """The members of the structs that it, or a header beside it, has."""
+    def structs(self) -> dict[str, Struct]:
+        """The structs that it, or a header beside it, has."""
         sources = (*self.headers_beside, self)
         return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
 
@@ -163,20 +163,14 @@ class Source:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
         found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
-        launched = {call.kernel for call in self.calls}
-        other = launched.isdisjoint(one.name for one in found)  # what runs is something else
-        return found + [one for one in kernels if other and one.name in launched]
+        other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
+        return found + [one for one in kernels if other and one.name in self.launchers]
 
     @property
     def lacking(self) -> str:
         """Why it has no kernel."""
         if "__global__" in self.bare:
             return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        for header in self.headers_beside:
-            if header.kernels:
-                return (
-                    f"no kernel in it; {header.path.name} has {', '.join(header.kernels)}: try that"
-                )
         told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
         return f"no kernel in it: {told}"
 

@@ -29,6 +29,8 @@ DEFINITIONS = {
 }  # fmt: skip
 NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identifier"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+# A member that is none of each object's own: a function, a type, or one for all.
+SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 
@@ -78,20 +80,6 @@ class Kernel:
     def path(self) -> str:
         """Its name as code outside its namespaces writes it."""
         return self.scope + self.name
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """A launch that the file itself has. kernel: the last part of its name. template, configuration
-    and arguments: the texts between < >, <<< >>> and ( ). function: the host function around it."""
-
-    kernel: str
-    template: tuple[str, ...]
-    configuration: tuple[str, ...]
-    arguments: tuple[str, ...]
-    line: int
-    node: Node = field(repr=False)
-    function: Node | None = field(repr=False)
 
 
 def parse(text: str) -> Node:
@@ -193,19 +181,37 @@ def types(root: Node, text: str) -> dict[str, str]:
         kind = one.child_by_field_name("type")
         if kind and not kind.child_by_field_name("body"):
             names = [text_of(name, text) for name in declared_names(one)]
-            found |= dict.fromkeys(names, part(kind, "name", text) or text_of(kind, text))
+            found |= dict.fromkeys(names, written(kind, text))
     return found
 
 
-def structs(root: Node, text: str) -> dict[str, tuple[Declared, ...]]:
-    """The members of each struct or class, by its name, or that which a typedef gives it."""
+def written(kind: Node, text: str) -> str:
+    """The name of a type, with its template's arguments and without the word `struct`."""
+    name = part(kind, "name", text)
+    return name if name and kind.type in TYPES else text_of(kind, text)
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct or class. template: the names of its template's parameters; members: those that each
+    object has."""
+
+    template: tuple[str, ...]
+    members: tuple[Declared, ...]
+
+
+def structs(root: Node, text: str) -> dict[str, Struct]:
+    """Each struct or class, by its name, or that which a typedef gives it."""
     found = {}
     for one in of_type(root, "struct_specifier", "class_specifier"):
         outer = one.parent if one.parent and one.parent.type == "type_definition" else one
+        around_it = one.parent if one.parent and one.parent.type == "template_declaration" else None
+        template = tuple(each.name for each in template_parameters(around_it, text))
         for name in declared_names(outer):
             body = one.child_by_field_name("body")
             if body:
-                found[text_of(name, text)] = tuple(declared(body, text))
+                members = tuple(m for m in declared(body, text) if not SHARED_MEMBER.match(m.text))
+                found[text_of(name, text)] = Struct(template, members)
     return found
 
 
@@ -252,20 +258,14 @@ def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
     return found
 
 
-def calls(root: Node, text: str) -> Iterator[KernelCall]:
-    """Every launch of a kernel in the file."""
+def launchers(root: Node, text: str) -> dict[str, Node | None]:
+    """The host function around the first launch of each kernel, by the kernel's name."""
+    found: dict[str, Node | None] = {}
     for mark in of_type(root, "kernel_call_syntax"):
-        call = mark.parent
-        function = call.child_by_field_name("function") if call else None
-        if not call or not function:
-            continue
-        arguments = next(of_type(function, "template_argument_list"), None)
-        name = text_of(function, text).strip("( ").split("<")[0].split("::")[-1].strip()
-        yield KernelCall(
-            name, texts(arguments, text), texts(mark, text),
-            texts(call.child_by_field_name("arguments"), text), line_of(call), call,
-            next(around(call, "function_definition"), None),
-        )  # fmt: skip
+        called = text_of(mark.parent, text).strip("( ") if mark.parent else ""
+        name = re.split("<|[)]", called)[0].split("::")[-1].strip()
+        found.setdefault(name, next(around(mark, "function_definition"), None))
+    return found
 
 
 def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -287,7 +287,7 @@ def constants(node: Node, text: str) -> dict[str, str]:
         name = kinds.get(one.type)
         value = part(one, "value", text) or part(one, "parameters", text)
         if name and value:
-            found.setdefault(part(one, name, text), value)
+            found.setdefault(part(one, name, text).partition("[")[0], value)
     return found
 
 
@@ -299,13 +299,32 @@ def outside_functions(node: Node) -> Iterator[Node]:
 
 
 def macros(root: Node, text: str) -> dict[str, str]:
-    """The replacements of macros, by name; of those with arguments `name()`."""
-    found = {}
+    """The replacements of macros, by name; of those with arguments `name()`. Of several for a name
+    the last of which the conditions hold."""
+    found: dict[str, str] = {}
     for one in of_type(root, "preproc_def", "preproc_function_def"):
-        call = "" if one.type == "preproc_def" else "()"
+        name = part(one, "name", text) + ("" if one.type == "preproc_def" else "()")
         value = re.sub(r"//.*|/\*.*?\*/", "", part(one, "value", text))
-        found[part(one, "name", text) + call] = value.strip()
+        if name not in found or holds(one, root, text):
+            found[name] = value.strip()
     return found
+
+
+def holds(node: Node, root: Node, text: str) -> bool:
+    """Whether the `#ifdef` and `#ifndef` around a node hold, by what the same file defines outside
+    of them."""
+    for one in around(node, "preproc_ifdef"):
+        name, otherwise = part(one, "name", text), one.child_by_field_name("alternative")
+        defined = any(
+            part(each, "name", text) == name and each not in [*of_type(one, "preproc_def")]
+            for each in of_type(root, "preproc_def")
+        )
+        wanted = text_of(one.children[0], text) == "#ifdef"
+        if otherwise and otherwise.start_byte <= node.start_byte < otherwise.end_byte:
+            wanted = not wanted
+        if defined != wanted:
+            return False
+    return True
 
 
 def definitions(node: Node) -> Iterator[Node]:

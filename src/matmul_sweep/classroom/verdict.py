@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom import strict
-from matmul_sweep.classroom.conventions import convention_of, fitting
+from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -41,10 +41,12 @@ from matmul_sweep.classroom.program import (
 )
 from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import (
+    Parameter,
     question_of_more,
     question_of_roles,
     signature_of,
     small_sizes,
+    with_numbers,
 )
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
@@ -172,13 +174,15 @@ def programs_in(
     found, refused = [], []
     try:
         with time_limit(READ_SECONDS, late):
-            source = read(path)
-            settings = {**(source.settings if trusted else {}), **settings}
-            for kernel in source.products(settings.get("kernel")):
-                try:
-                    found.append(read_whole(source, kernel, settings))
-                except UserError as error:
-                    refused.append(error)
+            file = read(path)
+            settings = {**(file.settings if trusted else {}), **settings}
+            headers = [one for one in file.headers_beside if one.kernels]
+            for source in [file] if file.kernels or not headers else headers:
+                for kernel in source.products(settings.get("kernel")):
+                    try:
+                        found.append(read_whole(source, kernel, settings))
+                    except UserError as error:
+                        refused.append(error)
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     if not found:
@@ -211,8 +215,16 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
     launch = launch_of(source, kernel, settings, signature.sizes)
+    own_launch = file_launch(source, kernel, signature)
+
+    def number(one: Parameter) -> str:
+        passed = own_launch.expression(one.position) if own_launch else ""
+        default = kernel.parameters[one.position].text.partition("=")[2]
+        return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
+
+    signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if not settings.keys() & LAUNCH_SETTINGS:
-        launch = replace(launch, program=file_launch(source, kernel, signature))
+        launch = replace(launch, program=own_launch)
     return Program(source, kernel, signature, launch)
 
 
@@ -242,7 +254,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        bench = Bench(program, executable_in(folder), program.launch, seed=verdict.seed)
+        launch, own = program.launch, program.launch.program
+        if own and verdict.seed is None:  # strictly graded, a program is no excuse
+            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple))
+        bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
         return judged(verdict, bench, folder)
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
@@ -281,7 +296,8 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
             raise asked
         return ran(verdict, bench.with_tile())
     told = convention_of(fit.signature, bench.signature)
-    ours = fit.signature.columns == bench.signature.columns
+    said = by_fragments(bench.program) or bench.signature.columns
+    ours = fit.signature.columns in (bench.signature.columns, said)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
         return ran(replace(verdict, program=fit.program, convention=told), fit)
     found = ran(verdict, bench.with_tile())
@@ -361,7 +377,7 @@ def worth_telling(other: Mistake, worst: Mistake) -> bool:
         ("out of bounds", "race"),
         ("missing barrier", "uninitialised shared memory"),
     )
-    return other.kind not in ("wrong result", worst.kind) and not follows
+    return not other.kind.startswith(("wrong result", worst.kind)) and not follows
 
 
 def smallest(

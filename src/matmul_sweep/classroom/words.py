@@ -82,6 +82,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield from (f"  {line}" for line in launch_of(verdict))
         if guessed := guesses(verdict):
             yield f"  A guess, which a setting can correct: {guessed}."
+        own = verdict.bench.launch.program
+        if verdict.seed is None and own and own.multiple > 1:
+            yield f"  Its program launches it at multiples of {own.multiple} only."
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
             yield f"  It adds to {c}, which the program clears before."

@@ -48,9 +48,11 @@ DTYPES = {
     dtype.name: dtype
     for dtype in (
         Dtype("int8", 8, 1, ("signed char",), 0, 3),
+        Dtype("int16", 16, 2, ("short",), 1, 20),
+        Dtype("int64", 64, 8, ("long",), 5, 24),
         Dtype("bfloat16", 8, 2, ("__nv_bfloat16", "nv_bfloat16"), 9, 14, (BFLOAT16_TENSOR,)),
         Dtype("float16", 11, 2, ("__half", "half"), 6, 2, (FLOAT16_TENSOR,)),
-        Dtype("int32", 32, 4, ("int",), 4, 10),
+        Dtype("int32", 32, 4, ("int",), 3, 10),
         Dtype("float32", 24, 4, ("float",), 7, 0, (FLOAT32_VECTOR,)),
         Dtype("float64", 53, 8, ("double",), 8, 1, (FLOAT64_TENSOR, FLOAT64_VECTOR)),
     )

@@ -14,18 +14,19 @@ MOST_MEMORY = 8 << 30  # of an address space
 
 @contextlib.contextmanager
 def time_limit(seconds: float, message: str) -> Iterator[None]:
-    """Raise UserError with this message if the block takes longer; of the main thread only."""
+    """Raise UserError with this message if the block takes so much processor time; of the main
+    thread only."""
 
     def late(*_: object) -> None:
         raise UserError(message)
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def run_limited(command: Sequence[str], seconds: float | None) -> subprocess.CompletedProcess[str]:

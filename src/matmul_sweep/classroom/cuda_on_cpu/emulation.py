@@ -46,6 +46,7 @@ FLAGS = [
     "-O1",
     *("-g1", "-gdwarf-4"),  # lines, and no more; 5 loses the file that #line names at the top
     "-std=c++17",
+    "-fno-access-control",  # members of a kernel's own structs are given from outside
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
     "-fno-sanitize-recover=all",
