@@ -13,7 +13,9 @@ makes one or two of a hundred slower. An `error:` line says why two data sets ca
 import sys
 from pathlib import Path
 
+from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.check.facts import check_facts
 from matmul_sweep.experiment.dataset.changes import (
     TABLE,
     TOLERANCE,
@@ -32,12 +34,19 @@ from matmul_sweep.experiment.dataset.selection import (
     load_results,
     thermally_throttled,
 )
+from matmul_sweep.experiment.dataset.tables import read_device
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.changes import draw_changes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
+
+
+def read(folder: Path, catalogue: Catalogue) -> Results:
+    """A data set, of which a stranger may have written device.json. Raises UserError."""
+    check_facts(folder, read_device(folder))
+    return load_results(folder, catalogue)
 
 
 def side_line(results: Results) -> str:
@@ -68,11 +77,11 @@ def main() -> None:
         raise UserError(f"--figure {options.figure}: end it with .svg or .png")
 
     catalogue = load_catalogue(options.catalogue)
-    new = load_results(options.b, catalogue)
+    new = read(options.b, catalogue)
     folders = [reference_folder(options.a, new.device), options.b]
     if folders[0].resolve() == folders[1].resolve():
         raise UserError(f"{options.b}: given as both A and B; name two data sets")
-    reference = load_results(folders[0], catalogue)
+    reference = read(folders[0], catalogue)
     what = chosen_values(options.what, reference, new)
     points, lacking = common_points(what, folders, [reference, new], options.tolerance)
     variants = compare_variants(points, options.tolerance)

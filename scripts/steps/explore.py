@@ -7,7 +7,9 @@ The page contains its data and plotly.js, both packed. The same data give the sa
 from pathlib import Path
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.check.facts import check_facts
 from matmul_sweep.experiment.dataset.selection import load_results, with_others
+from matmul_sweep.experiment.dataset.tables import read_device
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.site.pages import explore_page
 from matmul_sweep.process.errors import command_line
@@ -21,6 +23,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="the HTML file")
     options = arguments.parsed(parser)
 
+    check_facts(options.data, read_device(options.data))
     results = load_results(options.data, load_catalogue(options.catalogue))
     results = with_others(results, options.beside)
     write_text(explore_page(results), options.output)

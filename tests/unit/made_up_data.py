@@ -80,6 +80,7 @@ DEVICE = PEAKS | {
     "version": VERSION,
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "dirty": False,
+    "code": "0" * 64,
     "nvml": "available",
     "uuid": "GPU-of-this-card",
     "cublas": "13.1.0",

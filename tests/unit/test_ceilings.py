@@ -10,6 +10,7 @@ import pytest
 from matmul_sweep.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
 from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
 from matmul_sweep.experiment.dataset.intervals import SMALLEST
+from matmul_sweep.experiment.dataset.words import CEILINGS
 from matmul_sweep.experiment.measure import ceilings
 
 FIRST_MS = 0.5  # of a launch of FIRST_STEPS
@@ -70,6 +71,6 @@ def test_what_a_card_lacks_or_refuses_is_a_row_that_says_so(bench: Any) -> None:
 def test_every_ceiling_compiles_without_spills(architecture: str, tmp_path: Path) -> None:
     cubin = tmp_path / "ceilings.cubin"
     report = run(cubin_command(tool_source("ceilings"), INSTRUMENT_FLAGS, architecture, cubin))
-    assert TOOLS["ceilings"] in ceilings.UNITS
-    for name in ceilings.UNITS:
+    assert TOOLS["ceilings"] in CEILINGS
+    for name in CEILINGS:
         assert read_ptxas(report, name).spill_bytes == 0

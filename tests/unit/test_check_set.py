@@ -194,6 +194,10 @@ FORGED: list[tuple[list[Forge], list[str]]] = [
     ([device(multiprocessors=264, clock_mhz=2475)],
      ["multiprocessors is '264', and NVIDIA H200 has 132",
       "clock_mhz is '2475', and NVIDIA H200 has 1980"]),
+    ([device(power_limit_w=701.0, memory_bytes=1 << 40, l2_bytes=1 << 30)],
+     ["power_limit_w is '701.0', above the 700 that NVIDIA H200 has", "memory_bytes is '",
+      "l2_bytes is '"]),
+    ([device(host="see file:///home/ada/x")], ["is a path of the machine"]),
     ([without(ANY, SAMPLES)], ["there is no sample"]),
     ([first(SAMPLES, OWN, times=2)], ["as in an earlier line"]),
     ([cell(KERNEL, "registers > 0", registers=300),
@@ -205,11 +209,14 @@ FORGED: list[tuple[list[Forge], list[str]]] = [
       cell(CEILINGS, "name == 'copy'", value=by(0.9)),
       cell(CEILINGS, "name == 'multiply_add_float64'", value=by(1.1)),
       cell("counters.csv", "fma_percent > 0", fma_percent=500.0),
-      cell("counters.csv", "dram_bytes > 0", dram_bytes=-5.0)],
+      cell("counters.csv", "dram_bytes > 0", dram_bytes=-5.0),
+      cell("counters.csv", "stall_wait > 0", stall_wait=math.inf),
+      cell("cross_check.csv", ANY, do_bench_low_ms=-math.inf)],
      ["not from 1 to 255", "sm_clock_mhz is '2500.0', not from 1 to 1980", "above largest_error",
       "block_mhz is '2500.0', not from 1 to 1980", "not from 1 to 1050",
       "throttled is 'shy', not of the form", "copy: value is", "float64: value is",
-      "not from 0 to 100", "dram_bytes is '-5.0', below 0"]),
+      "not from 0 to 100", "dram_bytes is '-5.0', not from 0", "stall_wait is 'inf', not from 0",
+      "do_bench_low_ms is '-inf', not from"]),
     ([cell(SUMMARY, "operation == 'gemm'", k=pd.NA),
       cell(SUMMARY, "status == 'skipped'", reason="no /home/ada/a.cu"),
       cell(SUMMARY, TIMED, reason="x", error=math.nan),
@@ -276,13 +283,18 @@ FORGED: list[tuple[list[Forge], list[str]]] = [
     ([lambda data: data[CEILINGS].update(3 * data[CEILINGS][["value", "value_low", "value_high"]]),
       cell(CEILINGS, "name == 'copy'", value=5000, value_high=5001, value_low=4999,
            unit="TFLOP/s"),
+      cell("counters.csv", "dram_bytes > 0", dram_bytes=by(1000)),
+      cell("counters.csv", "variant == 'sgemm'", duration_ns=by(0.1)),
+      cell("cross_check.csv", "do_bench_ms > 0", do_bench_ms=by(0.1), do_bench_low_ms=math.nan),
       device(commit="x", dirty=True)],
-     ["above the 66.91 of the card", "above the 4800 of the card", "not that of the ceiling",
+     ["duration_ns is", "do_bench_ms is", "in that time above the 4800 GB/s of the card",
+      "above the 66.91 of the card", "above the 4800 of the card", "not that of the ceiling",
       "commit is 'x', no commit of git", "files differed from it"]),
 ]  # fmt: skip
 # What only the catalogue that measured a set can tell.
 FORGED_TODAY: list[tuple[list[Forge], list[str]]] = [
     ([first(VERIFICATION, "variant == 'naive/32'")], ["naive/32, 1x1x1: a row is missing"]),
+    ([first(CEILINGS, "name == 'copy'")], ["ceilings.csv: copy: a row is missing"]),
     ([first(VERIFICATION, "variant == 'naive/32'", 2)],
      ["a row that the configuration does not give"]),
     ([without("variant == 'cublas_dsyrk'", SUMMARY, JOBS, KERNEL, VERIFICATION, SAMPLES, STATES),
@@ -332,6 +344,17 @@ def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole: DataSe
     assert not list(findings(data, the_catalogue()))
 
 
+def test_a_list_of_kernels_holds_for_the_sweeps_of_their_operation(whole: DataSet) -> None:
+    data = copy.deepcopy(whole)
+    names = KERNELS["gemm"] + KERNELS["gram"]
+    data.device["configuration"]["kernels"] = names
+    for sweep in SHAPES:
+        data.sweeps[sweep]["kernels"] = "all"
+    assert not list(findings(data, the_catalogue()))
+    names.append("gram_naive")
+    assert "gram: no row of gram_naive" in next(findings(data, the_catalogue()))
+
+
 def test_a_product_that_failed_may_have_any_error(whole: DataSet) -> None:
     data = copy.deepcopy(whole)
     cell(VERIFICATION, ANY, status="failed", reason="wrong result", error=math.inf)(data)
@@ -347,6 +370,7 @@ def test_a_rate_is_held_against_the_units_of_its_type_where_they_are_known(whole
     data.tables[SUMMARY] = whole[SUMMARY].assign(dtype="bfloat16", tflops=1100.0)
     assert list(too_fast(data, the_catalogue()))
     data.device["compute_capability"] = "8.6"
+    data.tables.update({name: data[name][:0] for name in ("counters.csv", "cross_check.csv")})
     assert not list(too_fast(data, the_catalogue()))
 
 

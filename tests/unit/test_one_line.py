@@ -38,6 +38,7 @@ TYPED = [
     ("compare a a/../a", "given as both A and B"),
     ("compare empty b", "empty: neither a data set nor"),
     ("compare a shared", "no common point"),
+    ("compare a odd", "odd/device.json: clock_mhz: '1980': input should be a valid integer"),
     ("compare a card --what times", "Another GPU"),
     ("compare a cpu", "cpu: has no kernel ratios of Imaginary CPU"),
 ]  # fmt: skip
@@ -81,6 +82,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("a", "b"):
         made_up(folder / name, kernels=["naive", "cublas_sgemm"])
     made_up(folder / "card", kernels=["naive"], device=DEVICE | {"gpu": "Another GPU"})
+    made_up(folder / "odd", kernels=["naive"], device=DEVICE | {"clock_mhz": "1980"})
     made_up(folder / "shared", kernels=["shared"])
     made_up(folder / "cpu", kernels=["naive"], gpu=False)
     (folder / "empty").mkdir()

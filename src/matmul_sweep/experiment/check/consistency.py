@@ -1,7 +1,7 @@
 """Whether the cells of a data set are possible, and its tables agree with one another."""
 
-import math
 import re
+import sys
 from collections.abc import Iterator
 
 from matmul_sweep.experiment.check.data_set import JOB, SAMPLES, DataSet
@@ -19,6 +19,7 @@ from matmul_sweep.experiment.dataset.tables import (
 )
 from matmul_sweep.operations import OPERATIONS
 
+FINITE = sys.float_info.max
 OVER_LIMIT = 1.5  # a reading of the power now, over the limit, which holds for an average
 
 
@@ -42,11 +43,12 @@ def impossible(data: DataSet) -> Iterator[str]:
     for kind, table in data.tables.items():
         for name, cells in table.items():
             column = DICTIONARY[str(name)]
-            low, high = column.low, highest.get(column.name) or column.high
+            low = max(column.low, -FINITE)
+            high = min(highest.get(column.name) or column.high, FINITE)
             if column.kind != TEXT:
                 wrong = cells.notna() & ~cells.astype(float).between(low, high)
                 wrong &= table.status != "failed" if "status" in table else True
-                why = f"not from {low:g} to {high:g}" if math.isfinite(high) else f"below {low:g}"
+                why = f"not from {low:g} to {high:g}"
                 yield from data.rows(kind, wrong, column.name, why)
             elif column.words is not None:
                 wrong, why = ~cells.str.fullmatch(column.words), f"not of the form {column.words}"

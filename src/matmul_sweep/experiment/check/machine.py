@@ -7,20 +7,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.catalogue.cards import CARDS
-from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.catalogue.entries import Catalogue, kernel_name
 from matmul_sweep.experiment.check.data_set import DataSet
+from matmul_sweep.experiment.dataset.words import CEILINGS
+from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.dtypes import DTYPES, UNITS
 from matmul_sweep.process.errors import shown
 
 NEARLY = 1.01  # the clock of a card is a whole number of MHz, and a timer has a step
 BEGUN = datetime.date(2026, 11, 21)  # the project
 COMMITS = r"[0-9a-f]{40}(\+[0-9a-f]{40})*"
-COPY = "copy"  # the ceiling of the memory
 # At least two folders: a rate has a slash too, and so has a variant's name.
-PLACE = r"(?:^|[^\w/.])/(?:[\w.~+-]+/)+[\w.~+-]"
+PLACE = r"(?:^|file://|[^\w/.])/(?:[\w.~+-]+/)+[\w.~+-]"
 
 
 def unlikely_machine(data: DataSet) -> Iterator[str]:
@@ -71,6 +73,10 @@ def other_model(data: DataSet) -> Iterator[str]:
         if device[key] != getattr(known, key):
             what = f"{key} is '{device[key]}', and {device['gpu']} has {getattr(known, key)}"
             yield data.said("device.json", what)
+    for key, most in known.at_most.items():
+        if (device.get(key) or 0) > most:
+            what = f"{key} is '{device[key]}', above the {most} that {device['gpu']} has"
+            yield data.said("device.json", what)
 
 
 def other_peaks(data: DataSet) -> Iterator[str]:
@@ -94,27 +100,45 @@ def ceilings_of(device: Mapping[str, Any]) -> dict[str, float]:
     """The peak of each ceiling by its name, infinite where it is not known."""
     known = peaks(device)
     found = {name: known[f"{units.rate}_peak_tflops"] or np.inf for name, units in UNITS.items()}
-    return found | {COPY: CARDS[device["gpu"]].memory_gb_s}
+    return found | {"copy": CARDS[device["gpu"]].memory_gb_s}
 
 
 def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
-    """Rates of full arithmetic above the peak of the card's units, where that is known."""
-    summary, known = data["summary.csv"], peaks(data.device)
+    """Rates of full arithmetic above the peak of the card's units, where that is known, and
+    traffic above that of its memory."""
+    jobs, counters, known = data["jobs.csv"], data["counters.csv"], peaks(data.device)
     reduced = {name for name, kernel in catalogue.items() if kernel.arithmetic != "full"}
-    full = data.on_gpu(summary) & ~summary.kernel.isin(reduced)
-    for name, dtype in DTYPES.items():  # a kernel of full arithmetic may use any of its units
-        peak = max((known[f"{units.rate}_peak_tflops"] for units in dtype.units), default=0)
-        wrong = full & (summary.dtype == name) & (summary.tflops > NEARLY * (peak or np.inf))
-        why = f"above the {peak:.4g} TFLOP/s of the card's units"
-        yield from data.rows("summary.csv", wrong, "tflops", why)
+    for kind, (column, rates) in rates_of(data).items():
+        table = data[kind]
+        full = ~table.variant.map(kernel_name).isin(reduced)
+        full &= ~table.variant.isin(jobs.variant[jobs.uuid == ""])
+        for name, dtype in DTYPES.items():  # a kernel of full arithmetic may use any of its units
+            peak = max((known[f"{units.rate}_peak_tflops"] for units in dtype.units), default=0)
+            wrong = full & (table.dtype == name) & (rates > NEARLY * (peak or np.inf))
+            why = f"above the {peak:.4g} TFLOP/s of the card's units"
+            yield from data.rows(kind, wrong, column, why)
+    most = CARDS[data.device["gpu"]].memory_gb_s if data.device["gpu"] else np.inf
+    wrong = counters.dram_bytes > NEARLY * most * counters.duration_ns
+    why = f"in that time above the {most} GB/s of the card"
+    yield from data.rows("counters.csv", wrong, "dram_bytes", why)
+
+
+def rates_of(data: DataSet) -> dict[str, tuple[str, pd.Series]]:
+    """The column of each table that gives a rate of its rows, and these rates in TFLOP/s."""
+    found = {"summary.csv": ("tflops", data["summary.csv"].tflops)}
+    for kind, column, unit in (("cross_check.csv", "do_bench_ms", 1e9),
+                               ("counters.csv", "duration_ns", 1e3)):  # fmt: skip
+        work = np.array([shape_of(row).operations for row in data[kind].itertuples()], float)
+        found[kind] = column, work / unit / data[kind][column].astype(float)
+    return found
 
 
 def too_high(data: DataSet) -> Iterator[str]:
     """Ceilings above the peak of what they measure."""
     ceilings = data["ceilings.csv"]
     known = ceilings_of(data.device) if data.device["gpu"] else {}
-    yield from data.rows("ceilings.csv", ~ceilings.name.isin(known), "name", "no known ceiling")
-    units = np.where(ceilings.name == COPY, "GB/s", "TFLOP/s")
+    units = ceilings.name.map(CEILINGS)
+    yield from data.rows("ceilings.csv", units.isna(), "name", "no known ceiling")
     yield from data.rows("ceilings.csv", ceilings.unit != units, "unit", "not that of the ceiling")
     peak = ceilings.name.map(known)
     why = peak.map(lambda limit: f"above the {limit:.4g} of the card")

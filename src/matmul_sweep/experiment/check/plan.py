@@ -11,7 +11,7 @@ from matmul_sweep.catalogue.entries import Catalogue, Kind, kernel_name
 from matmul_sweep.experiment.check.data_set import SAMPLES, DataSet
 from matmul_sweep.experiment.check.samples import PAIR
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.experiment.dataset.words import CACHES
+from matmul_sweep.experiment.dataset.words import CACHES, CEILINGS
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import CPU, GPU
 from matmul_sweep.experiment.verify.tasks import planned
@@ -23,7 +23,7 @@ Point = tuple[Shape, str, str]  # with fill and mode
 Named = tuple[str, ...]  # what a row is of
 
 
-def incomplete(data: DataSet) -> Iterator[str]:
+def incomplete(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Points, cache states, phases and kernels of the configuration that are missing, and points
     that are not in it."""
     configuration, summary = data.configuration, data["summary.csv"]
@@ -38,7 +38,8 @@ def incomplete(data: DataSet) -> Iterator[str]:
         wanted = set(itertools.product(shapes, sweep["fills"], sweep["modes"]))
         lists = [names for names in (sweep["kernels"], configuration["kernels"]) if names != "all"]
         asked = [{*map(bare_name, names)} for names in lists] if wanted else []
-        for kernel in set.intersection(*asked) - {*rows.kernel} if asked else ():
+        others = {own.name for own in catalogue.values() if own.operation != sweep["operation"]}
+        for kernel in set.intersection(*asked) - {*rows.kernel} - others if asked else ():
             yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
         chosen = {"cold"} if sweep["cold"] != "all" else set()
         for variant, own in rows.groupby("variant"):
@@ -106,8 +107,8 @@ def verified_at_few(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
 
 
 def unlike_plan(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
-    """Rows that configuration and catalogue ask for and that are not there, and others: of which
-    variants, and at which shapes they were verified."""
+    """Rows that configuration, catalogue and card ask for and that are not there, and others: of
+    which variants, at which shapes they were verified, and of which ceilings."""
     on_gpu, configuration = bool(data.device["gpu"]), data.configuration
     architectures = [data.architecture] if on_gpu else configuration["architectures"]
     run = Experiment(configuration, catalogue, GPU if on_gpu else CPU, tuple(architectures))
@@ -119,6 +120,9 @@ def unlike_plan(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     )
     rows = [(row.variant, str(shape_of(row))) for row in data["verification.csv"].itertuples()]
     yield from unlike_rows(data, "verification.csv", rows, verified)
+    if on_gpu:
+        there = [(name,) for name in data["ceilings.csv"].name]
+        yield from unlike_rows(data, "ceilings.csv", there, [(name,) for name in CEILINGS])
 
 
 def unlike_rows(

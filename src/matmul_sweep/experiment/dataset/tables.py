@@ -301,7 +301,7 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
 
     whole, read = DICTIONARY[str(column.name)].kind == WHOLE, column
     if column.dtype.kind not in "iuf":
-        read = pd.to_numeric(column.astype(object), errors="coerce")
+        read = pd.to_numeric(column.astype(str), errors="coerce")
     wrong = read.isna() & column.notna() & (column != "nan")
     if whole:
         wrong |= read % 1 > 0
@@ -322,9 +322,7 @@ def read_folder(
     that the version which measured it does not write."""
     import pandas as pd
 
-    device = read_json(folder / "device.json")
-    if not isinstance(device, dict):
-        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
+    device = read_device(folder)
     version, tables = version_of(device), {}
     for kind in (*needed, *optional):
         if kind in needed or (folder / kind).exists():
@@ -332,6 +330,14 @@ def read_folder(
         else:
             tables[kind] = pd.DataFrame(columns=COLUMNS[kind])
     return device, tables
+
+
+def read_device(folder: Path) -> dict[str, Any]:
+    """device.json of a data set. Raises UserError for a missing, cut or foreign file."""
+    device = read_json(folder / "device.json")
+    if not isinstance(device, dict):
+        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
+    return device
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:

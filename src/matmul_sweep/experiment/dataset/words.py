@@ -1,4 +1,4 @@
-"""Words in the columns of the tables: cache states, modes, and what slows a card down."""
+"""Words in the columns of the tables: cache states, modes, ceilings, and what slows a card down."""
 
 MODES = ("burst", "sustained")
 CACHES = ("hot", "rotated", "cold", "alone")
@@ -11,4 +11,11 @@ REASONS = {
     "sw_thermal": "SwThermalSlowdown",
     "hw_thermal": "HwThermalSlowdown",
     "power_brake": "HwPowerBrakeSlowdown",
+}
+# What the highest rates of a card are measured of, and the unit of each.
+CEILINGS = {
+    "multiply_add_float32": "TFLOP/s",
+    "multiply_add_float64": "TFLOP/s",
+    "tensor_float64": "TFLOP/s",
+    "copy": "GB/s",
 }

@@ -16,18 +16,13 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.experiment.dataset.intervals import Rule, median_interval
+from matmul_sweep.experiment.dataset.words import CEILINGS
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import recording, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 
-UNITS = {
-    "multiply_add_float32": "TFLOP/s",
-    "multiply_add_float64": "TFLOP/s",
-    "tensor_float64": "TFLOP/s",
-    "copy": "GB/s",
-}
 PER_MS = {"TFLOP/s": 1e9, "GB/s": 1e6}  # operations or bytes in a ms
 THREADS, RESIDENT = 256, 2  # as in ceilings.cu
 COPY_BLOCKS = 8  # per multiprocessor: all that it holds
@@ -52,11 +47,11 @@ class Ceilings:
 
     def row(self, name: str) -> dict[str, Any]:
         """A ceiling's row: skipped if the card lacks the unit, failed if a launch fails."""
-        row = {"name": name, "unit": UNITS[name], "samples": 0}
+        row = {"name": name, "unit": CEILINGS[name], "samples": 0}
         try:
             launch, work = self.copy() if name == "copy" else self.arithmetic(name)
             if work:
-                return row | self.timed(launch, work / PER_MS[UNITS[name]]) | {"status": "ok"}
+                return row | self.timed(launch, work / PER_MS[CEILINGS[name]]) | {"status": "ok"}
         except (*self.gpu.errors, TimeoutError) as failure:
             return row | {"status": "failed", "reason": f"the launch failed: {failure}"}
         dtype = name.rpartition("_")[2]
@@ -113,4 +108,4 @@ def measured(build: Path) -> list[dict[str, Any]]:
     """A row per ceiling of the first free GPU. Raises NoDevice, UserError."""
     with opened() as gpu:
         bench, card = Ceilings(gpu, build), {"gpu": gpu.name, "uuid": gpu.uuid}
-        return [bench.row(name) | card for name in UNITS]
+        return [bench.row(name) | card for name in CEILINGS]
