@@ -15,7 +15,7 @@ from pathlib import Path
 
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.check.facts import check_facts
+from matmul_sweep.experiment.check.check_set import check_readable
 from matmul_sweep.experiment.dataset.changes import (
     TABLE,
     TOLERANCE,
@@ -34,7 +34,6 @@ from matmul_sweep.experiment.dataset.selection import (
     load_results,
     thermally_throttled,
 )
-from matmul_sweep.experiment.dataset.tables import read_device
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.changes import draw_changes
@@ -44,8 +43,8 @@ from matmul_sweep.process.files import write_text
 
 
 def read(folder: Path, catalogue: Catalogue) -> Results:
-    """A data set, of which a stranger may have written device.json. Raises UserError."""
-    check_facts(folder, read_device(folder))
+    """A data set, which may be a stranger's. Raises UserError."""
+    check_readable(folder)
     return load_results(folder, catalogue)
 
 

@@ -7,9 +7,8 @@ The page contains its data and plotly.js, both packed. The same data give the sa
 from pathlib import Path
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.check.facts import check_facts
+from matmul_sweep.experiment.check.check_set import check_readable
 from matmul_sweep.experiment.dataset.selection import load_results, with_others
-from matmul_sweep.experiment.dataset.tables import read_device
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.site.pages import explore_page
 from matmul_sweep.process.errors import command_line
@@ -23,7 +22,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="the HTML file")
     options = arguments.parsed(parser)
 
-    check_facts(options.data, read_device(options.data))
+    check_readable(options.data)
     results = load_results(options.data, load_catalogue(options.catalogue))
     results = with_others(results, options.beside)
     write_text(explore_page(results), options.output)

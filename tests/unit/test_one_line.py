@@ -38,7 +38,8 @@ TYPED = [
     ("compare a a/../a", "given as both A and B"),
     ("compare empty b", "empty: neither a data set nor"),
     ("compare a shared", "no common point"),
-    ("compare a odd", "odd/device.json: clock_mhz: '1980': input should be a valid integer"),
+    ("compare a slow", "slow/summary.csv, line 2"),
+    ("compare a odd", "odd/device.json: date: '20261125': input should be a valid string"),
     ("compare a card --what times", "Another GPU"),
     ("compare a cpu", "cpu: has no kernel ratios of Imaginary CPU"),
 ]  # fmt: skip
@@ -82,7 +83,8 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("a", "b"):
         made_up(folder / name, kernels=["naive", "cublas_sgemm"])
     made_up(folder / "card", kernels=["naive"], device=DEVICE | {"gpu": "Another GPU"})
-    made_up(folder / "odd", kernels=["naive"], device=DEVICE | {"clock_mhz": "1980"})
+    made_up(folder / "slow", kernels=["naive"], change=lambda rows: rows.assign(time_ms=-1.0))
+    made_up(folder / "odd", kernels=["naive"], device=DEVICE | {"date": 20261125})
     made_up(folder / "shared", kernels=["shared"])
     made_up(folder / "cpu", kernels=["naive"], gpu=False)
     (folder / "empty").mkdir()

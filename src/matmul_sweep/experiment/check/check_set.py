@@ -43,9 +43,21 @@ def check_set(folder: Path, catalogue: Catalogue, earlier: bool = False) -> Data
     return data
 
 
+def check_readable(folder: Path) -> None:
+    """Raise UserError with the first fact, row or cell of a stranger's data set that no program
+    here expects."""
+    data = DataSet(folder, *read_folder(folder, ["summary.csv"], {*NEEDED, *OPTIONAL} - {SAMPLES}))
+    checks = (
+        facts.unlike_facts, consistency.repeated, consistency.impossible, consistency.shapeless
+    )  # fmt: skip
+    for finding in itertools.chain.from_iterable(check(data) for check in checks):
+        raise UserError(finding)
+
+
 def findings(data: DataSet, catalogue: Catalogue, earlier: bool = True) -> Iterator[str]:
     """What in a data set cannot be as it stands, a line each."""
     yield from facts.unlike_facts(data)
+    yield from facts.lacking_facts(data)
     yield from machine.unlikely_machine(data)
     if data[SAMPLES].empty:
         yield data.said(SAMPLES, "there is no sample, so nothing follows from this set")

@@ -3,14 +3,13 @@ takes its time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from matmul_sweep.catalogue.architectures import ARCHITECTURES
-from matmul_sweep.experiment.check.data_set import LATER, DataSet
+from matmul_sweep.experiment.check.data_set import DataSet
 from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import DIGEST
@@ -71,27 +70,23 @@ OF_A_CARD = (
 
 def unlike_facts(data: DataSet) -> Iterator[str]:
     """Facts of device.json that are missing, or of another kind; a configuration that is none."""
-    try:
-        check_facts(data.folder, data.device)
-        for key in OF_A_CARD if data.device["gpu"] else ():
-            if data.device.get(key) is None:
-                yield data.said("device.json", f"'{key}' is missing, and there is a GPU")
-    except UserError as error:
-        yield str(error)
-
-
-def check_facts(folder: Path, device: dict[str, Any]) -> None:
-    """Raise UserError unless device.json of this folder says what Facts wants, and its
-    configuration can be one."""
-    file, given = folder / "device.json", device.get("configuration")
-    filled = device | {"configuration": LATER | given} if isinstance(given, dict) else device
+    device, file = data.device, data.folder / "device.json"
+    given = isinstance(device.get("configuration"), dict)
+    filled = device | {"configuration": data.configuration} if given else device
     try:
         with naming(file):
             run = checked(Facts, filled, "")["configuration"]
             for name, sweep in run["sweeps"].items():
                 check_sweep(name, sweep, run)
     except UserError as error:
-        raise UserError(f"{error}; {remedy(file)}") from None
+        yield f"{error}; {remedy(file)}"
+
+
+def lacking_facts(data: DataSet) -> Iterator[str]:
+    """Facts of the card that device.json has not, though there is a GPU."""
+    for key in OF_A_CARD if data.device["gpu"] else ():
+        if data.device.get(key) is None:
+            yield data.said("device.json", f"'{key}' is missing, and there is a GPU")
 
 
 def check_sweep(name: str, own: Mapping[str, Any], configuration: Any) -> None:

@@ -322,7 +322,9 @@ def read_folder(
     that the version which measured it does not write."""
     import pandas as pd
 
-    device = read_device(folder)
+    device = read_json(folder / "device.json")
+    if not isinstance(device, dict):
+        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
     version, tables = version_of(device), {}
     for kind in (*needed, *optional):
         if kind in needed or (folder / kind).exists():
@@ -330,14 +332,6 @@ def read_folder(
         else:
             tables[kind] = pd.DataFrame(columns=COLUMNS[kind])
     return device, tables
-
-
-def read_device(folder: Path) -> dict[str, Any]:
-    """device.json of a data set. Raises UserError for a missing, cut or foreign file."""
-    device = read_json(folder / "device.json")
-    if not isinstance(device, dict):
-        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
-    return device
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:
