@@ -6,6 +6,8 @@ against the card. The first thing that cannot be as it stands is one line that n
 line, the value and the remedy, with exit code 1.
 """
 
+import environment  # noqa: F401
+
 from pathlib import Path
 
 from matmul_sweep.dispatch.catalogue import load_catalogue

@@ -9,6 +9,8 @@ dispatches with those of Triton's do_bench: run it with a Python that has this p
 Triton. Each writes a table into the folder of the data set.
 """
 
+import environment  # noqa: F401
+
 from pathlib import Path
 
 from matmul_sweep.experiment.dataset.tables import CHECKS, write_table

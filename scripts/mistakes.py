@@ -8,6 +8,8 @@ It writes mistakes.json and a picture of each wrong C into the folder, and with 
 the docs. The second command renews what the repository has of them. It needs no GPU.
 """
 
+import environment  # noqa: F401
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, Habit, habits_of_
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
-from matmul_sweep.process.files import write_json, write_text
+from matmul_sweep.process.files import write_bytes, write_json, write_text
 
 PAGE = """# The gallery of mistakes
 
@@ -119,7 +121,7 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     for one in shown:
         if one.picture:
-            (options.output / f"{one.name}.png").write_bytes(as_png(one.picture))
+            write_bytes(as_png(one.picture), options.output / f"{one.name}.png")
     write_json(record_of(shown, habits), options.output / results.RESULTS)
     if options.page:
         write_text(page_of(shown, habits), options.page)

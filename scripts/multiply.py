@@ -10,6 +10,8 @@ If a product is several launches, each is timed too. Without a GPU, a CUDA kerne
 thread by thread. It is checked but not timed.
 """
 
+import environment  # noqa: F401
+
 import argparse
 import math
 import tempfile

@@ -6,6 +6,8 @@ addresses that packages came from; closure.sha256 stands for the hashes of all f
 says whether a registry still offers these files, and no others of these versions.
 """
 
+import environment  # noqa: F401
+
 import hashlib
 import re
 import subprocess

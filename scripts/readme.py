@@ -4,6 +4,8 @@ They come from the published data sets. Everything between the markers in these 
 by the template in reports/blocks with the markers' name; nothing there is written by hand.
 """
 
+import environment  # noqa: F401
+
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -18,6 +18,8 @@ and shape; a search that is started again goes on from there.
 time takes at some shape, each with its constants and its costs (matmul_sweep.dispatch.cost).
 """
 
+import environment  # noqa: F401
+
 import tempfile
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence

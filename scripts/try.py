@@ -26,6 +26,8 @@ has run, a correct kernel is also timed there beside the kernels of the ladder a
 0 only if every file is correct. docs/teaching.md says what is and is not contained while it runs.
 """
 
+import environment  # noqa: F401
+
 import argparse
 import json
 import multiprocessing
@@ -51,6 +53,7 @@ from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.contained import can_contain
 from matmul_sweep.process.errors import UserError, command_line, leave, printable
+from matmul_sweep.process.files import write_bytes, write_text
 from matmul_sweep.process.isolation import Crashed, result_of
 
 SEED = "MATMUL_SWEEP_SEED"  # where a grader may keep it
@@ -194,9 +197,9 @@ def tell(found: Told, options: argparse.Namespace) -> None:
     if not options.json:
         print(printable(found.text), flush=True)
     if found.page:
-        options.html.write_text(found.page)
+        write_text(found.page, options.html)
     if found.png:
-        options.png.write_bytes(found.png)
+        write_bytes(found.png, options.png)
 
 
 def entry_of(error: UserError, what: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typst
 
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
-from matmul_sweep.process.files import whole_file
+from matmul_sweep.process.files import write_bytes
 
 
 def typeset(source: Path, read: Mapping[str, Path]) -> bytes:
@@ -43,8 +43,7 @@ def main() -> None:
 
     wanted = {name: getattr(options, name) for name in ("tables", "figures", "mistakes")}
     pdf = typeset(options.source, {name: path for name, path in wanted.items() if path})
-    with whole_file(options.output) as temporary:
-        temporary.write_bytes(pdf)
+    write_bytes(pdf, options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The scripts as a user types them: what they print, and one clear line for a mistake."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,26 @@ from matmul_sweep.experiment.dataset.tables import read_table, write_rows
 from matmul_sweep.process import progress
 from matmul_sweep.process.programs import program_digest
 
-SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").rglob("*.py"))
+PROGRAMS = {file.stem: file for file in sorted((ROOT / "scripts").rglob("*.py"))}
+del PROGRAMS["environment"]  # which the others import
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_help_says_what_a_script_does(command: Command, name: str) -> None:
     shown = command(name, "--help")
-    [script] = (ROOT / "scripts").rglob(f"{name}.py")
-    docstring = script.read_text().split('"""')[1]
+    docstring = PROGRAMS[name].read_text().split('"""')[1]
     assert shown.code == 0
     assert "usage: " in shown.out
     assert " ".join(docstring.split()[:5]) in " ".join(shown.out.split())
+
+
+@pytest.mark.parametrize("name", [n for n, at in PROGRAMS.items() if at.parent.name == "scripts"])
+def test_without_the_packages_a_script_says_so(name: str) -> None:
+    """Python's own modules are all that it finds."""
+    command = [sys.executable, "-S", PROGRAMS[name]]
+    done = subprocess.run(command, env={}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "run this with `uv run python`" in done.stderr
 
 
 def test_help_lists_the_kernels(command: Command) -> None:

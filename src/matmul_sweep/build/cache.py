@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -70,14 +70,12 @@ def keep(key: str, binary: Path, report: str) -> None:
     rest = json.dumps(report).encode() + b"\n" + binary.read_bytes()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place, prefix=f".{key}", delete=False) as file:
-            try:
-                file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
-                file.close()
-                os.replace(file.name, place / key)
-            except OSError:
-                os.unlink(file.name)
-                raise
+        temporary = place / f".{key}.{secrets.token_hex(4)}"
+        try:
+            temporary.write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+            temporary.replace(place / key)
+        finally:
+            temporary.unlink(missing_ok=True)
         shrink(place)
     except OSError as error:
         passed_by(said(error))

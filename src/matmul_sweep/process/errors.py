@@ -1,8 +1,10 @@
 """An error of the user or the machine is one clear line and exit code 1. Anything else is a bug and
 shows its traceback."""
 
+import codecs
 import contextlib
 import functools
+import locale
 import logging
 import os
 import sys
@@ -68,6 +70,7 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
     def wrapped() -> None:
         die_with_snakemake()
         try:
+            check_encoding()
             main()
             leave(0)
         except (UserError, OSError) as error:
@@ -78,6 +81,13 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
             leave(130)
 
     return wrapped
+
+
+def check_encoding() -> None:
+    """Raise UserError unless Python takes files and what it prints for UTF-8."""
+    encoding = locale.getpreferredencoding(False)
+    if codecs.lookup(encoding).name != "utf-8":
+        raise UserError(f"all texts are UTF-8, and Python reads {encoding} here: set PYTHONUTF8=1")
 
 
 def tell(error: UserError | OSError) -> None:

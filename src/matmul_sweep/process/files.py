@@ -46,6 +46,12 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
+def write_bytes(data: bytes, path: Path) -> None:
+    """Write a file whole."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
 def write_text(text: str, path: Path) -> None:
     """Write text whole, gzipped if the name says so. The same text gives the same bytes.
 
@@ -53,16 +59,14 @@ def write_text(text: str, path: Path) -> None:
     there.
     """
     data = text.replace("\r", " ").encode()
-    with whole_file(path) as temporary:
-        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, path)
 
 
 def write_json(content: Any, path: Path) -> None:
     """Write JSON, readable and whole. Raises ValueError for a number that is not finite, which JSON
     cannot express."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    with whole_file(path) as temporary:
-        temporary.write_text(text + "\n")
+    write_bytes((text + "\n").encode(), path)
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:

@@ -8,6 +8,8 @@ import yaml
 from matmul_sweep.process.errors import UserError, said
 from matmul_sweep.process.files import read_bytes
 
+DEEPEST = 100  # of lists and keys in others; Snakemake's own reader fails at some three hundred
+
 
 class UniqueKeys(yaml.CSafeLoader):
     """YAML where a key given twice is a mistake and does not overwrite the first."""
@@ -27,10 +29,13 @@ class UniqueKeys(yaml.CSafeLoader):
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file.
 
-    Raises UserError for a missing or too large file, invalid YAML, or a key given twice.
+    Raises UserError for a missing, too large or too deeply nested file, invalid YAML, or a key
+    given twice.
     """
     try:
-        return yaml.load(read_bytes(path), UniqueKeys)
+        data = read_bytes(path)
+        check_nesting(data)
+        return yaml.load(data, UniqueKeys)
     except OSError as error:
         raise UserError(said(error)) from None
     except yaml.MarkedYAMLError as error:
@@ -38,3 +43,16 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: line {line}: not valid YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: no text, no date
         raise UserError(f"{path}: not valid YAML: {error}") from None
+
+
+def check_nesting(data: bytes) -> None:
+    """Raise YAML's error for lists and keys that lie in too many others: a reader calls itself for
+    each, and would end the process."""
+    depth = 0
+    for event in yaml.parse(data, UniqueKeys):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {DEEPEST} deep", problem_mark=event.start_mark
+            )

@@ -69,7 +69,8 @@ def findings(data: DataSet, catalogue: Catalogue, earlier: bool = True) -> Itera
         partial(plan.unrivalled, catalogue=catalogue, earlier=earlier),
         consistency.unlike_states, consistency.other_code,
         partial(plan.unverified, catalogue=catalogue),
-        partial(plan.incomplete, catalogue=catalogue), samples.stopped_otherwise, samples.too_few_blocks,
+        partial(plan.incomplete, catalogue=catalogue),
+        samples.stopped_otherwise, samples.too_few_blocks,
         partial(plan.verified_at_few if earlier else plan.unlike_plan, catalogue=catalogue),
         partial(machine.too_fast, catalogue=catalogue), machine.too_high, machine.unrepeatable,
     ):  # fmt: skip
