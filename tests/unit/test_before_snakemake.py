@@ -30,7 +30,7 @@ AROUND = [
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder where a command is typed that names the files a.yaml and b.yaml."""
-    words = ["snakemake", "--configfile", "a.yaml", "b.yaml", "--cores=1", "--", "all"]
+    words = ["snakemake", "--config=seed=1", "--configfile", "a.yaml", "b.yaml", "--cores=1", "all"]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", words)
     for name in ("a.yaml", "b.yaml"):
@@ -67,6 +67,12 @@ def test_a_folder_that_cannot_be_used(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert said in line_of(PROFILES[0])
+
+
+def test_a_key_without_a_value(started: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in (["--config", "seed=1", "all"], ["-C", "all"], ["--config=all", "--cores", "1"]):
+        monkeypatch.setattr(sys, "argv", ["snakemake", *words])
+        assert line_of(PROFILES[0]) == "error: --config all: write KEY=VALUE, and targets after --"
 
 
 def test_an_encoding_that_is_not_utf_8(started: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], set[str], Pending]] = {
     ),
     "the gallery of mistakes": (
         edit("kernels/mistakes/gallery.yaml"), REPORT,
-        {"run_mistakes": {"results/mistakes/mistakes.json"}},
+        {"run_mistakes": {"results/mistakes/gallery"}},
     ),
     "a published data set": (publish, {"draw_figures", "tabulate", "write_page", *REPORT}, {}),
     "a published data set, to be reported": (

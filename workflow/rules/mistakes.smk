@@ -7,18 +7,16 @@ rule run_mistakes:
         named(mistake_results.sources()),
         program=RUN.program("mistakes"),
     output:
-        f"results/mistakes/{mistake_results.RESULTS}",
+        directory("results/mistakes/gallery"),
     log:
         "results/mistakes/mistakes.log",
     conda:
         "../../environment.yml"
     threads: 4
-    params:
-        folder=subpath(output[0], parent=True),
     message:
         "run the gallery of mistakes"
     shell:
-        "python {input.program[0]:q} --output {params.folder:q} --processes {threads} --log {log:q}"
+        "python {input.program[0]:q} --output {output:q} --processes {threads} --log {log:q}"
 
 
 rule mistakes:
@@ -34,10 +32,8 @@ rule mistakes:
         "results/mistakes/report.log",
     conda:
         "../../environment.yml"
-    params:
-        folder=lambda wildcards, input: os.path.dirname(input.gallery[0]),
     message:
         "typeset the gallery of mistakes"
     shell:
-        "python {input.program[0]:q} --mistakes {params.folder:q} --source {input.source:q}"
+        "python {input.program[0]:q} --mistakes {input.gallery:q} --source {input.source:q}"
         " --output {output:q} --log {log:q}"

@@ -37,7 +37,7 @@ rule typeset:
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
         figures=rules.draw_figures.output,
-        mistakes=f"{RUN.mistakes_shown}/{mistake_results.RESULTS}",
+        mistakes=RUN.mistakes_shown,
     output:
         report(
             "results/{dataset}/report.pdf",
@@ -49,13 +49,11 @@ rule typeset:
         "results/{dataset}/logs/report.log",
     conda:
         "../../environment.yml"
-    params:
-        mistakes=subpath(input.mistakes, parent=True),
     message:
         "typeset the report of {wildcards.dataset}"
     shell:
         "python {input.program[0]:q} --tables {input.tables:q} --figures {input.figures:q}"
-        " --mistakes {params.mistakes:q} --source {input.source:q} --output {output:q} --log {log:q}"
+        " --mistakes {input.mistakes:q} --source {input.source:q} --output {output:q} --log {log:q}"
 
 
 rule report:

@@ -47,7 +47,7 @@ rule site:
         catalogue=config["catalogue"],
         # Their marked lines and their headers are shown.
         sources=sorted(Path(config["catalogue"]).parent.rglob("*.cu*")),
-        mistakes=f"{RUN.mistakes_shown}/{mistake_results.RESULTS}",
+        mistakes=RUN.mistakes_shown,
     output:
         directory("results/site"),
     log:
@@ -57,9 +57,8 @@ rule site:
     params:
         data=lambda wildcards, input: f"--data {LOCAL}" if input.data else "",
         published=RUN.published(),
-        mistakes=subpath(input.mistakes, parent=True),
     message:
         "write the site"
     shell:
         "python {input.program[0]:q} {params.data} --catalogue {input.catalogue:q}"
-        " --published {params.published:q} --mistakes {params.mistakes:q} --output {output:q} --log {log:q}"
+        " --published {params.published:q} --mistakes {input.mistakes:q} --output {output:q} --log {log:q}"

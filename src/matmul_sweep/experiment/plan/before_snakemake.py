@@ -4,7 +4,7 @@ The profiles call it: nothing else of this project runs as early.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from matmul_sweep.process.errors import UserError, check_encoding
@@ -14,16 +14,19 @@ from matmul_sweep.process.yaml_files import read_yaml
 FOLDERS = {"TMPDIR": "/tmp", "XDG_CACHE_HOME": "~/.cache"}
 
 
-def check(words: Iterable[str]) -> None:
-    """End the process with one line if the encoding or a folder cannot be used, or if a file that
-    the words of a command line name with --configfile cannot be a configuration."""
+def check(words: Sequence[str]) -> None:
+    """End the process with one line if the encoding or a folder cannot be used, or if what the
+    words of a command line name with --configfile and --config cannot be a configuration."""
     try:
         check_encoding()
         for name, otherwise in FOLDERS.items():
             check_folder(name, Path(os.environ.get(name) or otherwise))
-        for file in config_files(words):
-            if not isinstance(read_yaml(file), dict):
+        for file in following(words, "--configfile", "--configfiles"):
+            if not isinstance(read_yaml(Path(file)), dict):
                 raise UserError(f"{file}: no keys with values, as config/config.yaml has them")
+        for word in following(words, "--config", "-C"):
+            if "=" not in word:
+                raise UserError(f"--config {word}: write KEY=VALUE, and targets after --")
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -41,13 +44,13 @@ def check_folder(name: str, folder: Path) -> None:
         raise UserError(f"{name} is '{folder}', no folder that you may write in: name another one")
 
 
-def config_files(words: Iterable[str]) -> Iterator[Path]:
-    """What follows --configfile, up to the next option."""
+def following(words: Sequence[str], *options: str) -> Iterator[str]:
+    """What follows one of these options, up to the next option."""
     taken = False
     for word in words:
         option, _, value = word.partition("=")
         if word.startswith("-"):
-            taken = option in ("--configfile", "--configfiles")
+            taken = option in options
             word = value
         if taken and word:
-            yield Path(word)
+            yield word

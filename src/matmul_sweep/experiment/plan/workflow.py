@@ -307,7 +307,7 @@ class Run:
     def mistakes_shown(self) -> str:
         """The folder of the gallery of mistakes: the repository's, if it is of today's sources."""
         [committed] = named([mistakes.COMMITTED])
-        return committed if mistakes.current() else "results/mistakes"
+        return committed if mistakes.current() else "results/mistakes/gallery"
 
     def published(self) -> list[Path]:
         """The folders of the published data sets that have all tables of today."""
