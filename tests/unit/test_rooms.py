@@ -43,4 +43,4 @@ def test_the_library_needs_none_of_the_experiments_packages() -> None:
         if room_of(file) in LIBRARY
         for name in imported_names(file)
     }
-    assert needed.isdisjoint({"pandas", "pycuda", "seaborn", "snakemake"})
+    assert needed.isdisjoint({"matplotlib", "pandas", "pycuda", "snakemake"})

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import bootstrap
 
 from matmul_sweep.experiment.dataset.intervals import SMALLEST, median_interval
 from matmul_sweep.experiment.dataset.tables import POINT, SPAN
@@ -61,5 +60,7 @@ def resampled_interval(ratios: np.ndarray) -> tuple[float, float]:
     """
     if len(ratios) < SMALLEST:
         return np.nan, np.nan
+    from scipy.stats import bootstrap  # here, because importing it takes longer than pandas
+
     found = bootstrap((ratios,), np.median, n_resamples=RESAMPLES, method="percentile", rng=0)
     return found.confidence_interval

@@ -481,9 +481,9 @@ def squares(rows: pd.DataFrame) -> pd.DataFrame:
 
 def at(rows: pd.DataFrame, shape: Shape) -> pd.DataFrame:
     """Rows of one shape."""
-    here = rows.operation == shape.operation
+    here = rows.operation.to_numpy() == shape.operation
     for name, extent in zip(shape.__match_args__, shape.dimensions, strict=True):
-        here &= rows[name] == extent
+        here &= rows[name].to_numpy(float, na_value=np.nan) == extent
     return rows[here]
 
 

@@ -70,10 +70,12 @@ def by_pairs(slow: dict[str, Quotient], fast: dict[str, Quotient]) -> Quotient |
 def partners(results: Results, row: pd.Series) -> dict[str, Quotient]:
     """The time of each thing that was timed in turn with a row's kernel or library, which is one of
     them, over the row's."""
-    pairs = at(results.ratios, shape_of(row))
-    same = ["fill", "mode", "cache"]
+    pairs = results.ratios
+    pairs = pairs[(pairs.variant == row.variant) | (pairs.baseline == row.variant)]
+    for name in ("fill", "mode", "cache"):
+        pairs = pairs[pairs[name] == row[name]]
     found = {row.variant: Quotient(1, 1, 1)}
-    for pair in pairs[(pairs[same] == row[same]).all(axis=1)].itertuples():
+    for pair in at(pairs, shape_of(row)).itertuples():
         low, high = pair.ratio_low, pair.ratio_high
         if pair.variant == row.variant:
             found[pair.baseline] = Quotient(pair.ratio, low, high)

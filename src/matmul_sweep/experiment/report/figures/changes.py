@@ -1,12 +1,12 @@
 """The figure of the changes between two data sets: a line per kernel, a panel per operation."""
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from scipy.stats import gmean
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words
 from matmul_sweep.experiment.report.figures import style
@@ -45,7 +45,7 @@ def draw_changes(
 
 def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: float) -> None:
     """The changes of the kernels of one operation; in doublings where they are large."""
-    means = points.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
+    means = points.groupby(["kernel", "n"], as_index=False).change.agg(geometric_mean)
     ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
     style.parity(ax)
     kernel_lines(ax, results, means, "change")

@@ -10,7 +10,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
@@ -21,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from matmul_sweep.experiment.report.numbers import RAISED
 from matmul_sweep.process.files import whole_file
 
-INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn's theme
+INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"
 WIDTH = 5.4  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
 DASHES = (0, (5, 1.8))  # of a line that was not measured here
@@ -52,6 +51,16 @@ SETTINGS: dict[Any, Any] = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "axes.edgecolor": QUIET,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "xtick.bottom": False,
+    "ytick.left": False,
+    **dict.fromkeys(["text.color", "axes.labelcolor", "xtick.color", "ytick.color"], INK),
+    "patch.force_edgecolor": True,
+    "patch.edgecolor": "white",
+    "lines.solid_capstyle": "round",
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
     "lines.markersize": 5,
@@ -92,7 +101,7 @@ def step_look(place: int, count: int) -> Look:
 @contextmanager
 def theme() -> Iterator[None]:
     """The style, while a figure is drawn or saved."""
-    with sns.axes_style("whitegrid"), mpl.rc_context(SETTINGS):
+    with mpl.rc_context(SETTINGS):
         yield
 
 
@@ -103,7 +112,6 @@ def panels(
     `height` of a row in inches."""
     figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharey="row" if sharey else "none")
-    sns.despine(figure)
     return figure, grid
 
 
