@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from matmul_sweep.process.contained import Ended, can_contain, run_contained
+from matmul_sweep.classroom.cuda_on_cpu.contained import Ended, can_contain, run_contained
 
 pytestmark = pytest.mark.skipif(
     not can_contain(), reason="this is no x86-64 Linux with Landlock of version 3 (Linux 6.2)"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.explanation import Explanation
 from matmul_sweep.classroom.launching import CROSSED
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.syntax import line_of
-from matmul_sweep.process.contained import MOST_BYTES
 
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
 # what breaks the launch, then what makes C wrong.

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -32,13 +31,11 @@ def time_limit(seconds: float, message: str) -> Iterator[None]:
 def run_limited(command: Sequence[str], seconds: float | None) -> subprocess.CompletedProcess[str]:
     """Run a compiler, for as long as it takes if `seconds` is None; what it started ends with it.
     With a limit to its time it has one to its memory too. Raises subprocess.TimeoutExpired."""
-
-    def limit_memory() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-
+    if seconds is not None:  # by a program, because Python's own way forks this process
+        command = ["prlimit", f"--as={MOST_MEMORY}", *command]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        start_new_session=True, preexec_fn=None if seconds is None else limit_memory,
+        start_new_session=True,
     ) as process:  # fmt: skip
         try:
             out, err = process.communicate(timeout=seconds)

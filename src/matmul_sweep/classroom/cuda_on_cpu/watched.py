@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
+from matmul_sweep.classroom.cuda_on_cpu.contained import Ended, run_contained
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     RUNTIME,
     EmulationError,
@@ -23,7 +24,6 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     command_of,
 )
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.contained import Ended, run_contained
 from matmul_sweep.process.errors import Unfinished
 
 DIVERGED = 4  # exit code of the driver
