@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -251,7 +252,7 @@ def point(
         refused = {"status": "skipped", "reason": reason, "samples": 0}
         return [what | refused | {"cache": cache} for cache in own]
     width = variant.parameters.get("TILE_WIDTH", 16)
-    part = variant.part(shape, arch)
+    part = part_of(variant, shape, arch)
     what["ran"] = "" if part == variant else part.name
     pace = PACE[kernel.kind if kernel.on_gpu else Kind.C] * (16 / width) ** 0.5
     time = (0.005 + shape.operations * pace) * random.uniform(0.9, 1.1)
@@ -264,6 +265,12 @@ def point(
         | (STATE if kernel.on_gpu and phase == "kernel" else {})
         for (phase, cache), factor in factors.items()
     ]  # fmt: skip
+
+
+@functools.cache
+def part_of(variant: Variant, shape: Shape, arch: str) -> Variant:
+    """What runs: a dispatch takes long to choose."""
+    return variant.part(shape, arch)
 
 
 def study_rows(
@@ -297,7 +304,10 @@ def random_rows(
             for variant in [*catalogue.rivals(dispatch.kernel), dispatch]:
                 row = launched(variant, shape, name) | {"launches": 3, "ran": ""}
                 if variant is dispatch:
-                    gain, row["ran"] = random.lognormal(0.03, 0.15), variant.part(shape, arch).name
+                    gain, row["ran"] = (
+                        random.lognormal(0.03, 0.15),
+                        part_of(variant, shape, arch).name,
+                    )
                 else:
                     gain = random.uniform(0.9, 1.1)
                 timed = span("kernel", "hot", base / gain, shape)

@@ -95,7 +95,7 @@ def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> N
     assert {*FIGURES} - {*drawn} == others
     for name, figure in drawn.items():
         if any("log" in (ax.get_xscale(), ax.get_yscale()) for ax in figure.axes):
-            style.save(figure, tmp_path, name)
+            style.save(figure, tmp_path, name, ["svg"])
             # Nor in the comment that a drawn text has.
             assert "$" not in (tmp_path / f"{name}.svg").read_text(), name
 
