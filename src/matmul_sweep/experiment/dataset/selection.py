@@ -410,6 +410,8 @@ def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     limit has another clock in each series, and its rate only without one.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    if len(own) < 2:
+        return own
     if leading(own) == "alone":
         return own.nlargest(1, "tflops")
     speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
@@ -515,7 +517,7 @@ def in_order(shapes: Iterable[Shape]) -> list[Shape]:
 
 def shapes_of(rows: pd.DataFrame) -> list[Shape]:
     """Every shape of these rows, in order."""
-    distinct = rows.drop_duplicates(["operation", "m", "n", "k"])
+    distinct = rows[["operation", "m", "n", "k"]].drop_duplicates()
     return in_order(shape_of(row) for row in distinct.itertuples())
 
 
