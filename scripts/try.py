@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom import words
+from matmul_sweep.classroom.cuda_on_cpu.contained import can_contain
 from matmul_sweep.classroom.notebooks import hand_ins_of
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
@@ -51,7 +52,6 @@ from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, WRONG, Verdict, pen
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
-from matmul_sweep.classroom.cuda_on_cpu.contained import can_contain
 from matmul_sweep.process.errors import UserError, command_line, leave, printable
 from matmul_sweep.process.files import write_bytes, write_text
 from matmul_sweep.process.isolation import Crashed, result_of
