@@ -2,7 +2,9 @@
 
 import ast
 import operator
+import threading
 from collections.abc import Mapping
+from functools import cache
 
 from matmul_sweep.process.errors import UserError
 
@@ -12,6 +14,15 @@ OPERATORS = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
+# Python 3.11 mixes up the depths of trees that two threads make at once, and raises a SystemError.
+ONE_AT_A_TIME = threading.Lock()
+
+
+@cache  # a dispatch evaluates the same ones for each of its variants and shapes
+def parsed(expression: str) -> ast.expr:
+    """Its tree. Raises what ast.parse does."""
+    with ONE_AT_A_TIME:
+        return ast.parse(expression, mode="eval").body
 
 
 def evaluate(expression: int | str, parameters: Mapping[str, int]) -> int:
@@ -36,7 +47,7 @@ def evaluate(expression: int | str, parameters: Mapping[str, int]) -> int:
         )
 
     try:
-        return value(ast.parse(expression, mode="eval").body)
+        return value(parsed(expression))
     except (SyntaxError, ValueError, ZeroDivisionError) as error:
         raise UserError(f"expression '{expression}': {error}") from None
     except (RecursionError, MemoryError):

@@ -2,9 +2,9 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +98,7 @@ def step_look(place: int, count: int) -> Look:
     return Look(shade, STEP_MARKERS[place % len(STEP_MARKERS)])
 
 
-@contextmanager
-def theme() -> Iterator[None]:
-    """The style, while a figure is drawn or saved."""
-    with mpl.rc_context(SETTINGS):
-        yield
+theme = partial(mpl.rc_context, SETTINGS)  # the style, while a figure is drawn or saved
 
 
 def panels(
