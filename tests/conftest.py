@@ -1,6 +1,7 @@
 """Fixtures that tests share: catalogues of a few entries, the scripts as commands, data sets, and
 copies of the project in which Snakemake runs."""
 
+import gc
 import os
 import runpy
 import shutil
@@ -53,6 +54,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, item.path.parent.name == "unit"))
+
+
+def pytest_collection_finish() -> None:
+    """The modules of all tests stay to the end: searching them for garbage again and again would
+    take a fifth of the time of tests with tables."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
