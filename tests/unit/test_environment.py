@@ -21,6 +21,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 # conda-forge's names of what PyPI calls otherwise.
 CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
+    "seaborn": "seaborn-base",
     "snakemake": "snakemake-minimal",
     "ml-dtypes": "ml_dtypes",
     "nvidia-cuda-nvdisasm": "cuda-nvdisasm",
