@@ -45,7 +45,8 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 class Run:
     """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
     in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
-    after the second one; columns: the matrices that were stored by columns."""
+    after the second one; columns: the matrices that were stored by columns; sampled: whether only
+    blocks at the corners of the grid and in its middle ran."""
 
     shape: Shape
     launch: Launch
@@ -58,6 +59,7 @@ class Run:
     factors: tuple[float, float] = ALONE
     launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
     columns: frozenset[str] = frozenset()
+    sampled: bool = False
 
     def cell(self, array: str, element: int) -> tuple[int, int]:
         """Row and column of an element of A, B or C, as they are stored."""
@@ -179,7 +181,7 @@ class Bench:
         assert wrong is not None
         return Run(
             shape, self.launch.alone, inputs, expected, done, wrong, again, before, factors,
-            launched, columns,
+            launched, columns, corners,
         )  # fmt: skip
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:

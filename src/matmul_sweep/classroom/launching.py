@@ -334,7 +334,7 @@ def guessed_block(
         return ladder, True
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
-        usual = OBLONG_BLOCK if takes_other_side(kernel) else DEFAULT_BLOCK
+        usual = OBLONG_BLOCK if taken_side(kernel) else DEFAULT_BLOCK
         return square_of(bound) or usual, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
@@ -394,10 +394,12 @@ def without_aliases(body: str) -> str:
     return body
 
 
-def takes_other_side(kernel: Kernel) -> bool:
-    """Whether a kernel multiplies the index of its block along one axis by the side along the
-    other, which only a square block forgives."""
-    return bool(re.search(CROSSED, without_aliases(kernel.body)))
+def taken_side(kernel: Kernel) -> str:
+    """Where a kernel multiplies the index of its block along one axis by the side along the other,
+    which only a square block forgives, in words; or nothing."""
+    found = re.search(rf"(?:(\w+)\s*=[^=;]*)?(?:{CROSSED})", without_aliases(kernel.body))
+    side = re.findall(r"blockDim\s*\.\s*([xy])", found[0])[-1] if found else ""
+    return f"{found[1] or 'an index'} takes blockDim.{side}" if found else ""
 
 
 def uses(code: str, index: str, axis: str) -> bool:

@@ -44,12 +44,13 @@ CURES = {
     "crash": "",
     "missing wait": "",
     "missing barrier": "",
-    "race": "let one thread write each element, or add with atomicAdd",
+    "race": "let one thread write each element",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
     "right only once": "set what it keeps to its first value before each launch, or at the end of "
     "the kernel",
-    "elements not written": "check the guard, and how a thread finds its row and column",
+    "elements not written": "check how a thread finds its row and column, and what keeps it from "
+    "its store",
     "wrong result": "",
     "wrong result stored": "look at what leads to this value",  # no more is known than where
 }
@@ -228,11 +229,37 @@ class Teller:
         else:
             row, column = self.run.cell("C", finding["element"])
             where = f"{self.name_of('C')}[{row}][{column}]"
-        of = "the same block" if finding["same_block"] else "another block"
         thread = indices(finding["other_thread"], self.run.launched.block)
         did = "wrote" if first == "write" else "read"
+        of = self.block_before(finding)
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
-        return self.made("race", line, f"{what} (line {other})" if other else what)
+        cure = self.cure_of_race(finding)
+        return self.made("race", line, f"{what} (line {other})" if other else what, cure)
+
+    def block_before(self, finding: Mapping[str, Any]) -> str:
+        """The block whose access came first, in words."""
+        if not finding["blocks_ago"]:
+            return "the same block"
+        if self.run.sampled:  # not each one ran
+            return "another block"
+        (x, y, _), block = self.run.launched.grid, finding["block"]
+        number = block[0] + x * (block[1] + y * block[2]) - finding["blocks_ago"]
+        return f"block {indices(number, self.run.launched.grid)}"
+
+    def cure_of_race(self, finding: Mapping[str, Any]) -> str:
+        """Who should write an element, by what its writers have in common."""
+        cure, code = CURES["race"], "".join(self.program.needed.values())
+        if finding["blocks_ago"] and not re.search(r"blockIdx|this_grid|group_index|ctaid", code):
+            return (
+                "the kernel never reads blockIdx, so that every block computes the same "
+                "elements: let a thread's row and column begin at its block's"
+            )
+        terms = re.escape(self.program.signature.terms_name)
+        shared_out = rf"{LOOP}[^)]*(?:blockIdx|threadIdx)[^;]*;[^;]*\b{terms}\b"
+        grid, block = self.run.launched.grid, self.run.launched.block
+        if grid[2] > 1 or block[2] > 1 or re.search(shared_out, self.program.kernel.body):
+            cure += ", or add with atomicAdd, because several share the terms of a sum"
+        return cure
 
     def missing_barrier(self, finding: Mapping[str, Any], line: int, other: int) -> Mistake:
         writes, reads = (line, other) if finding["what"].startswith("write") else (other, line)
@@ -321,7 +348,11 @@ class Teller:
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)
             line = self.body_line(CROSSED) or self.guard_line()
-            return self.made("elements not written", line, what)
+            cure = CURES["elements not written"]
+            if own := self.program.launch.program:
+                cure += f"; and whether the grid, which is that of line {own.own.lines[1]}, has "
+                cure += "enough blocks"
+            return self.made("elements not written", line, what, cure)
         what = f"{described(run.wrong)} wrong; {self.example()}"
         return self.made("wrong result stored", self.store_line(), what)
 

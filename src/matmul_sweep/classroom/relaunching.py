@@ -5,17 +5,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import striding_blocks
+from matmul_sweep.classroom.launching import COLUMNS_FIRST, LINEAR, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape
 
 MOST_RUNS = 6  # that went wrong, all of which have to be mended
 SLICES = (2, 3, 4, 8)  # blocks along z
 
+ROUND_UP = "round up: (n + T - 1) / T blocks for n elements, T of them in a block"
+
 Change = Callable[[plans.Launch, Shape], plans.Launch]
+Told = Callable[[plans.Launch, plans.Launch], str]
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,15 @@ class Mend:
     kind: str
     line: int
     bench: Bench
-    told: Callable[[plans.Launch, plans.Launch], str]
+    told: Told
     cure: str
 
 
-def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
-    """The mistake of the launch that explains everything that went wrong, if there is one."""
-    few = [run for run in wrong if run.factors == ALONE][:MOST_RUNS]
+def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | None, Sequence[Run]]:
+    """The mistake of the launch that explains all that went wrong, or at least which elements are
+    not written; and what goes wrong beside it."""
+    alone = [run for run in wrong if run.factors == ALONE]
+    few = alone[:MOST_RUNS]
     for mend in mends(bench) if few else ():
         mended = []
         for run in few:
@@ -40,10 +47,38 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
             if not mended[-1].right:
                 break
         else:
-            first = few[0]
-            what = f"{mend.told(first.launched, mended[0].launched)}; {shown(first, bench)}"
-            return Mistake(mend.kind, mend.line, what, mend.cure, first)
-    return None
+            return mended_by(mend, few[0], mended[0]), ()
+    short = [run for run in alone if run.result.ended and run.unwritten.any()]
+    if not short or not has_to_cover(bench) or not all(beyond_grid(run, bench) for run in short):
+        return None, ()
+    mend = too_small(bench, bench_covers(bench))
+    mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
+    others = [run for run in wrong if run not in short]
+    return mended_by(mend, short[0], mended[0]), [run for run in (*mended, *others) if not run.right]
+
+
+def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
+    what = f"{mend.told(run.launched, mended.launched)}; {shown(run, mend.bench)}"
+    return Mistake(mend.kind, mend.line, what, mend.cure, run)
+
+
+def beyond_grid(run: Run, bench: Bench) -> bool:
+    """Whether what no thread writes is just what lies beyond the tiles of all blocks."""
+    launch = bench.launch
+    if not launch.tile or launch.order == LINEAR:
+        return False
+    x, y, _ = run.launched.grid
+    blocks = (y, x) if launch.order == COLUMNS_FIRST else (x, y)
+    rows, columns = (count * side for count, side in zip(blocks, launch.tile, strict=True))
+    covered = np.zeros_like(run.unwritten)
+    covered[:rows, :columns] = True
+    return np.array_equal(run.unwritten, ~covered)
+
+
+def has_to_cover(bench: Bench) -> bool:
+    """Whether the file's launch has to cover C: a kernel whose blocks go on takes any grid."""
+    striding = striding_blocks(bench.program.source, bench.program.kernel)
+    return bool(bench.launch.program and not striding)
 
 
 def shown(run: Run, bench: Bench) -> str:
@@ -51,6 +86,15 @@ def shown(run: Run, bench: Bench) -> str:
     teller = Teller(run, bench.program)
     found = [*map(teller.told, run.mistaken), *([teller.wrong()] if run.wrong.any() else [])]
     return found[0].what
+
+
+def launched(was: plans.Launch, should: plans.Launch) -> str:
+    had, wants = ("×".join(map(str, one.grid)) for one in (was, should))
+    return f"the program launches {had} blocks, where {wants} would do"
+
+
+def asked(was: plans.Launch, _: plans.Launch) -> str:
+    return f"the program asks for {was.shared_bytes} bytes of dynamic shared memory, too few"
 
 
 def mends(bench: Bench) -> Iterator[Mend]:
@@ -68,23 +112,31 @@ def mends(bench: Bench) -> Iterator[Mend]:
         return
     _, grid_line, _, shared_line = program.own.lines
 
-    def other(kind: str, change: Change, line: int, cure: str = "") -> Mend:
-        mended = replace(bench, launch=replace(bench.launch, mended=change))
-        told = asked if kind == "too little shared memory" else launched
-        return Mend(kind, line, mended, told, cure or CURES[kind])
+    def other(kind: str, change: Change, line: int, told: Told = launched) -> Mend:
+        return Mend(kind, line, with_change(bench, change), told, CURES[kind])
 
     yield other("grid exchanged", exchanged, grid_line)
-    up = "round up: (n + T - 1) / T blocks for n elements, T of them in a block"
-    if not striding_blocks(bench.program.source, bench.program.kernel):  # which take any grid
+    if has_to_cover(bench):
         for x, y in ((1, 1), (1, 0), (0, 1)):
-            yield other("grid too small", partial(enlarged, x, y), grid_line, up)
-        yield other("grid too small", bench_covers(bench), grid_line, up)
+            yield too_small(bench, partial(enlarged, x, y))
+        yield too_small(bench, bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
         for slices in SLICES:
             cure = f"the kernel takes blockIdx.z: launch {slices} blocks along z"
-            yield other("grid too small", partial(sliced, slices), grid_line, cure)
+            yield too_small(bench, partial(sliced, slices), cure)
     if "extern" in bench.program.kernel.body:
-        yield other("too little shared memory", roomy, shared_line)
+        yield other("too little shared memory", roomy, shared_line, asked)
+
+
+def with_change(bench: Bench, change: Change) -> Bench:
+    return replace(bench, launch=replace(bench.launch, mended=change))
+
+
+def too_small(bench: Bench, change: Change, cure: str = ROUND_UP) -> Mend:
+    """A mend of the file's grid by more blocks."""
+    assert bench.launch.program
+    line = bench.launch.program.own.lines[1]
+    return Mend("grid too small", line, with_change(bench, change), launched, cure)
 
 
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
@@ -107,12 +159,3 @@ def sliced(slices: int, launch: plans.Launch, _: Shape) -> plans.Launch:
 
 def roomy(launch: plans.Launch, _: Shape) -> plans.Launch:
     return replace(launch, shared_bytes=STATIC_SHARED)
-
-
-def launched(was: plans.Launch, should: plans.Launch) -> str:
-    had, wants = ("×".join(map(str, one.grid)) for one in (was, should))
-    return f"the program launches {had} blocks, where {wants} would do"
-
-
-def asked(was: plans.Launch, _: plans.Launch) -> str:
-    return f"the program asks for {was.shared_bytes} bytes of dynamic shared memory, too few"

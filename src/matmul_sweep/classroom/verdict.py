@@ -5,7 +5,7 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,9 +24,11 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
+    DEFAULT_BLOCK,
     known_values,
     launch_of,
     question_of_block,
+    taken_side,
     template_arguments,
     used_constants,
 )
@@ -56,6 +58,7 @@ from matmul_sweep.process.limits import time_limit
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
+SAMPLED = "sampled"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
@@ -72,7 +75,8 @@ class Verdict:
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
-    at its smallest shape. shapes: those that were tried, and whether C was right there.
+    at its smallest shape. shapes: those that were tried, and whether C was right there; sampled:
+    those of which only some blocks ran.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
@@ -86,6 +90,7 @@ class Verdict:
     bench: Bench | None = None
     mistakes: Sequence[Mistake] = ()
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
+    sampled: Set[Shape] = frozenset()
     rule: str = ""
     convention: tuple[str, str] = ("", "")
     unjudged: Sequence[str] = ()
@@ -105,6 +110,19 @@ class Verdict:
              "counts": where != "hand-in" or (self.seed is None and key not in self.given)}
             for where, settings in found.items() for key, value in settings.items()
         ]  # fmt: skip
+
+    @property
+    def certain(self) -> dict[Shape, bool]:
+        """The shapes at which all of C is known to be right or not."""
+        return {one: told for one, told in self.told_shapes.items() if isinstance(told, bool)}
+
+    @property
+    def told_shapes(self) -> dict[Shape, bool | str]:
+        """Whether C was right at each shape; SAMPLED where it was, but only some blocks ran."""
+        return {
+            shape: SAMPLED if right and shape in self.sampled else right
+            for shape, right in self.shapes.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         """For graders. A line that is not known is None; so is the seed where settings of a hand-in
@@ -128,7 +146,7 @@ class Verdict:
             "doubt": self.doubt,
             "settings": self.settings,
             "seed": self.seed,
-            "shapes": {str(shape): right for shape, right in self.shapes.items()},
+            "shapes": {str(shape): told for shape, told in self.told_shapes.items()},
         }
 
 
@@ -333,21 +351,18 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     program = verdict.program
     runs = list(bench.runs(RUN_SECONDS))
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
-    clean = [run for run in wrong if not run.mistaken]
     shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
-    verdict = replace(verdict, bench=bench, shapes=shapes)
-    if of_launch := mistake_of_launch(bench, [run for run in runs if not run.right]):
+    sampled = {run.shape for run in runs if run.sampled}
+    verdict = replace(verdict, bench=bench, shapes=shapes, sampled=sampled)
+    of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
+    ordered, explanation = told_of(left if of_launch else wrong, program)
+    rule = rule_of_block(bench, wrong) or rule_of(verdict.certain, bench)
+    if of_launch:
         return replace(
-            verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
+            verdict, status=WRONG, rule=rule,
+            mistakes=[of_launch, *(one for one in ordered if worth_telling(one, of_launch))],
             printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
         )  # fmt: skip
-    few = few_of(clean)
-    explanation = common(few, program.signature)
-    mistakes: dict[tuple[str, int], Mistake] = {}
-    for run in wrong:
-        for one in mistakes_of(run, program, explanation if run in few else None):
-            mistakes.setdefault((one.kind, one.line), one)
-    ordered = sorted(mistakes.values(), key=lambda one: one.rank)
     if not ordered:
         verdict = replace(verdict, printed=runs[0].result.printed)
         if (tried := len(runs)) == (wanted := len(bench.trials)):
@@ -358,9 +373,21 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others],
-        rule=rule_of(shapes, bench),
-        printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
+        rule=rule, printed=worst.run.result.printed,
+        picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def told_of(wrong: Sequence[Run], program: Program) -> tuple[list[Mistake], Explanation | None]:
+    """Each kind of mistake of these runs and each line once, the worst first, and what explains
+    every C that no other finding does."""
+    few = few_of([run for run in wrong if not run.mistaken])
+    explanation = common(few, program.signature)
+    found: dict[tuple[str, int], Mistake] = {}
+    for run in wrong:
+        for one in mistakes_of(run, program, explanation if run in few else None):
+            found.setdefault((one.kind, one.line), one)
+    return sorted(found.values(), key=lambda one: one.rank), explanation
 
 
 def pictured(wrong: Sequence[Run]) -> Run | None:
@@ -398,12 +425,28 @@ def smallest(
     return mistake
 
 
+def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
+    """That a kernel is right with square blocks only, if a guessed one that is not square shows
+    it."""
+    slip = taken_side(bench.program.kernel)
+    if not (slip and wrong and "block" in bench.launch.guessed):
+        return ""
+    square = replace(bench.launch, block=DEFAULT_BLOCK, tile=None)
+    other = replace(bench, launch=square).with_tile()
+    few = few_of(wrong)
+    return (
+        f"it is right with square blocks only: {slip}"
+        if all(other.run(run.shape).right for run in few)
+        else ""
+    )
+
+
 def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
     right = [shape for shape, fine in shapes.items() if fine]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
-        return "it is right at no shape"
+        return "it is wrong at every shape that was tried"
     if not wrong:
         return ""
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):

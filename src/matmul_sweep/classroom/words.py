@@ -14,7 +14,7 @@ from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
-from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
+from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
 from matmul_sweep.process.errors import printable
 
 MOST_PRINTED = 10  # lines of what a kernel prints
@@ -25,7 +25,6 @@ WITHOUT_EDGES = {
     "uninitialised shared memory": "let the threads of a block write every element of the array, "
     "and wait at a __syncthreads(), before any of them reads it",
     "out of bounds": "check the index: no thread is beyond an edge at this shape",
-    "elements not written": "check how a thread finds its row and column, and what returns early",
 }
 TERMS = {
     "thread": "a thread (x,y) has threadIdx.x = x and threadIdx.y = y",
@@ -43,7 +42,7 @@ PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; }}
-pre {{ font: 13px/1.4 ui-monospace, monospace; overflow-x: auto; }}
+pre {{ font: 13px/1.4 ui-monospace, monospace; white-space: pre-wrap; }}
 h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; }} img {{ max-width: 100%; }}
 {style}
 </style>
@@ -80,8 +79,6 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"  {tried}; every access was watched."
     if verdict.bench:
         yield from (f"  {line}" for line in launch_of(verdict))
-        if guessed := guesses(verdict):
-            yield f"  A guess, which a setting can correct: {guessed}."
         own = verdict.bench.launch.program
         if verdict.seed is None and own and own.multiple > 1:
             yield f"  Its program launches it at multiples of {own.multiple} only."
@@ -104,12 +101,15 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         return
     terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
     multiple = math.lcm(*map(int, re.findall(r"multiples? of (\d+)", verdict.rule)))
-    if terms in names:
-        yield f"  To mend: go through the last tile of {terms} too, which is not full: round the"
-        yield "  number of tiles up, and put 0 into a tile where it sticks out."
+    code = "".join(verdict.program.needed.values())
+    if terms in names and "__shared__" in code:
+        if verdict.mistakes[0].kind == "lost terms":
+            yield f"  To mend: round the number of tiles of {terms} up: the last one is not full."
+        yield "  To mend: put 0 into a tile where it sticks out of its matrix."
     if names != [terms] or verdict.program.signature.square:
         yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
-    yield f"  If your course allows multiples of {multiple} only, say multiple={multiple}."
+    if re.search(r"__shared__|\bwmma\b", code):
+        yield f"  If your course allows multiples of {multiple} only, say multiple={multiple}."
 
 
 def lines_of_grading(verdict: Verdict) -> Iterator[str]:
@@ -175,13 +175,15 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
     known = launch.grid_of_file(shape) is not None
-    origin = "the file has no launch that says it, so settings and guesses do"
+    origin = "no launch in the file"
     if launch.program:
         origin = f"as in line {launch.program.own.lines[0]}"
         origin += (
             "" if known else ", with a guessed grid, because its own is not known at this shape"
         )
-    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}."
+    guessed = guesses(verdict)
+    more = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
+    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{more}."
     if not known:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
@@ -206,7 +208,7 @@ def tile_of(launch: Launch) -> str:
 def guesses(verdict: Verdict) -> str:
     """The settings for what neither the file nor the user says, as they were tried."""
     launch = verdict.bench.launch if verdict.bench else verdict.program.launch
-    block = "x".join(map(str, launch.block))
+    block = "x".join(map(str, launch.block)).removesuffix("x1")
     tried = {**launch.constants, "block": block, "shared": launch.shared_bytes}
     return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
 
@@ -221,9 +223,8 @@ def page_of(verdict: Verdict) -> str:
     if run := picture_of(verdict):
         picture = base64.b64encode(as_png(run)).decode()
         parts.append(f'<img alt="the wrong elements of C" src="data:image/png;base64,{picture}">')
-    shapes = ", ".join(
-        f"{shape} {'right' if fine else 'wrong'}" for shape, fine in verdict.shapes.items()
-    )
+    told = {True: "right", False: "wrong", SAMPLED: "right in the blocks that were tried"}
+    shapes = ", ".join(f"{shape} {told[fine]}" for shape, fine in verdict.told_shapes.items())
     terms = "".join(
         f"<dt>{term}</dt><dd>{html.escape(meaning)}</dd>"
         for term, meaning in {**terms_of_shapes(verdict), **TERMS}.items() if term in text
@@ -240,6 +241,8 @@ def terms_of_shapes(verdict: Verdict) -> dict[str, str]:
     signature = verdict.program.signature
     roles = next(iter(verdict.shapes)).__match_args__ if verdict.shapes else ()
     names = ", ".join(f"{role} is {signature.name_of(role)}" for role in roles)
+    if signature.square:
+        names = f"all are {signature.terms_name}"
     what = {"gemm": "m×n×k: C has m rows and n columns, and sums of k products",
             "gram": "m×n: A has m rows and n columns"}  # fmt: skip
     meaning = what["gram" if signature.operation.symmetric else "gemm"]

@@ -128,9 +128,8 @@ UNWATCHED inline void tell_race(const char* array, size_t element, const Access&
     if (first_time(kind, before.place, now.place))
         tell(kind, now.place,
              ", \"array\": \"%s\", \"element\": %zu, \"other\": %zu, \"other_thread\": %d, "
-             "\"same_block\": %s, \"landed\": %s, \"what\": \"%s\"",
-             array, element, size_t(before.place), before.thread,
-             before.block == now.block ? "true" : "false",
+             "\"blocks_ago\": %u, \"landed\": %s, \"what\": \"%s\"",
+             array, element, size_t(before.place), before.thread, now.block - before.block,
              before.how == How::Landed ? "true" : "false", what);
 }
 
