@@ -29,13 +29,14 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     if told and not bench.launch.possible:
         return None
     end = processor_seconds() + SECONDS
+    bench = replace(bench, narrow=True)
     fixed = bool(bench.signature.fixed)  # of square matrices the order does not count yet
     for ordered in reordered(bench) if fixed and not told else [bench]:
         for stored in candidates(ordered, folder, told, end):
             stored = stored.with_tile(SIDE)  # the same for every order of the numbers
             for one in [stored] if told or fixed else reordered(stored):
                 if right(one.run(different_sides(one)), whole=True):
-                    return one
+                    return replace(one, narrow=False)
     return None
 
 

@@ -46,20 +46,20 @@ class Run:
     """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
     in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
     after the second one; columns: the matrices that were stored by columns; sampled: whether only
-    blocks at the corners of the grid and in its middle ran."""
+    some of the blocks ran, such as those at the corners of the grid and in its middle."""
 
     shape: Shape
     launch: Launch
     inputs: tuple[np.ndarray, ...]
-    expected: np.ndarray
     result: Watched
-    wrong: np.ndarray
-    wrong_again: np.ndarray | None = None
     before: np.ndarray | None = None
     factors: tuple[float, float] = ALONE
     launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
     columns: frozenset[str] = frozenset()
     sampled: bool = False
+    expected: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    wrong: np.ndarray = field(default_factory=lambda: np.empty((0, 0), bool))
+    wrong_again: np.ndarray | None = None
 
     def cell(self, array: str, element: int) -> tuple[int, int]:
         """Row and column of an element of A, B or C, as they are stored."""
@@ -109,9 +109,9 @@ class Run:
 @dataclass(frozen=True)
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
-    tile. cleared: whether C holds zeros before a launch, although no program in the file sees to
-    that. built: the signature for which the executable was compiled, if the program's is another by
-    now."""
+    tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
+    C holds zeros before a launch, although no program in the file sees to that. built: the
+    signature for which the executable was compiled, if the program's is another by now."""
 
     program: Program
     executable: Path
@@ -120,6 +120,7 @@ class Bench:
     cleared: bool = False
     built: Signature | None = None
     seed: int | None = None  # of strict grading
+    narrow: bool = False
 
     @property
     def signature(self) -> Signature:
@@ -174,15 +175,10 @@ class Bench:
             again = None if done.again is None else done.again.T
             done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
-        expected, bound = self.reference(shape, inputs, before, factors)
-        part = bool(grid) or corners
-        wrong, again = (None if c is None else off(c, expected, bound, done, part)
-                        for c in (done.c, done.again))  # fmt: skip
-        assert wrong is not None
-        return Run(
-            shape, self.launch.alone, inputs, expected, done, wrong, again, before, factors,
-            launched, columns, corners,
-        )  # fmt: skip
+        return self.compared(Run(
+            shape, self.launch.alone, inputs, done, before, factors, launched, columns,
+            sampled=bool(grid) or corners,
+        ))  # fmt: skip
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
         """What a run of some blocks comes to if these matrices are stored by columns: the bytes are
@@ -195,10 +191,19 @@ class Bench:
 
         inputs = tuple(map(restored, "AB", run.inputs))
         c, writers = (restored("C", array) for array in (run.result.c, run.result.writers))
-        done = replace(run.result, c=c, writers=writers)
-        expected, bound = self.reference(run.shape, inputs)
-        wrong = off(done.c, expected, bound, done, part=True)
-        return replace(run, inputs=inputs, expected=expected, result=done, wrong=wrong)
+        again = None if run.result.again is None else restored("C", run.result.again)
+        done = replace(run.result, c=c, writers=writers, again=again)
+        return self.compared(replace(run, inputs=inputs, result=done))
+
+    def compared(self, run: Run) -> Run:
+        """A run with its C held against the product, within the bound of this bench."""
+        expected, bound = self.reference(run.shape, run.inputs, run.before, run.factors)
+        wrong, again = (
+            None if c is None else off(c, expected, bound, run.result, run.sampled)
+            for c in (run.result.c, run.result.again)
+        )
+        assert wrong is not None
+        return replace(run, expected=expected, wrong=wrong, wrong_again=again)
 
     def refused(self, shape: Shape, c: np.ndarray) -> Watched | None:
         """What the launch of the file comes to if a GPU refuses it, or if it cannot be meant."""
@@ -272,7 +277,11 @@ class Bench:
             expected, magnitude = expected + beta * before, magnitude + np.abs(beta * before)
         roundings = shape.terms + (1 if factors == ALONE else 4)
         scale = operation.error_scale(roundings, self.arithmetic)
-        return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
+        bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
+        if self.narrow and operation.rounding:  # grows like a random walk
+            most = float(np.abs(expected).max(initial=0))
+            bound += operation.rounding * (2 + math.sqrt(roundings) / 2) * most
+        return expected, bound
 
     def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
         """The bench whose launch knows the tile of C that a block computes, by what a block

@@ -220,7 +220,8 @@ def operation_of(
     taken = [one for one in OPERATIONS.values() if not one.right_transposed]
     alike = [one for one in taken if len(one.matrices) == len(pointers)]
     known = next((one for one in alike if (one.dtype, one.output) == (dtype, result)), alike[0])
-    wide = max(dtype, result, key=lambda name: DTYPES[name].mantissa)
+    shortest = () if dtype.startswith("int") else ("float32",)  # what sums of 16 bits cost is told
+    wide = max(dtype, result, *shortest, key=lambda name: DTYPES[name].mantissa)
     return replace(known, dtype=dtype, output=result, sums=wide)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
@@ -21,7 +23,12 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
+from matmul_sweep.classroom.explanation import (
+    Explanation,
+    common,
+    explanations,
+    few_of,
+)
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     DEFAULT_BLOCK,
@@ -76,7 +83,7 @@ class Verdict:
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there; sampled:
-    those of which only some blocks ran.
+    those of which only some blocks ran. remark: what a kernel that is right could do better.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
@@ -91,6 +98,7 @@ class Verdict:
     mistakes: Sequence[Mistake] = ()
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
     sampled: Set[Shape] = frozenset()
+    remark: str = ""
     rule: str = ""
     convention: tuple[str, str] = ("", "")
     unjudged: Sequence[str] = ()
@@ -140,6 +148,7 @@ class Verdict:
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,
+            "remark": self.remark,
             "convention": self.convention[1],
             "unjudged": [*self.unjudged],
             "printed": self.printed,
@@ -349,33 +358,49 @@ def open_question(bench: Bench) -> UserError | None:
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
-    runs = list(bench.runs(RUN_SECONDS))
+    bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
     sampled = {run.shape for run in runs if run.sampled}
-    verdict = replace(verdict, bench=bench, shapes=shapes, sampled=sampled)
+    verdict = replace(verdict, bench=bench, shapes=shapes, sampled=sampled, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
-    rule = rule_of_block(bench, wrong) or rule_of(verdict.certain, bench)
-    if of_launch:
-        return replace(
-            verdict, status=WRONG, rule=rule,
-            mistakes=[of_launch, *(one for one in ordered if worth_telling(one, of_launch))],
-            printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
-        )  # fmt: skip
-    if not ordered:
+    if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if (tried := len(runs)) == (wanted := len(bench.trials)):
             return replace(verdict, status=CORRECT)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
-    worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
-    others = [one for one in ordered[1:] if worth_telling(one, worst)]
+    end = time.monotonic() + SHRINK_SECONDS
+    worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     return replace(
-        verdict, status=WRONG, mistakes=[worst, *others],
-        rule=rule, printed=worst.run.result.printed,
-        picture=pictured([worst.run, *wrong]),
+        verdict, status=WRONG, rule=rule_of_block(bench, wrong) or rule_of(verdict.certain, bench),
+        mistakes=[worst, *(one for one in ordered if worth_telling(one, worst))],
+        printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[Run], str]:
+    """The bench and its runs, if some are right but for sums in the 16 bits of all matrices with
+    these allowed, because the author wrote them so; and what they cost, in words."""
+    operation = bench.signature.operation
+    if operation.dtype != operation.output or all(run.right for run in runs):
+        return bench, runs, ""
+    narrow = replace(bench, narrow=True)
+    probes = tuple(map(narrow.compared, bench.probes))
+    seen = [narrow.compared(run) for run in runs]
+    costs = [
+        np.abs(run.result.c - run.expected)[run.wrong].max() / np.abs(run.expected).max()
+        for run, other in zip(runs, seen, strict=True) if other.right and not run.right
+    ]  # fmt: skip
+    if not costs:
+        return bench, runs, ""
+    remark = (
+        f"it sums in {operation.output}, the type of its matrices: C errs by up to "
+        f"{max(costs):.2%} of its largest element, and more for longer sums; sums in float, "
+        f"rounded once, err by {operation.rounding:.2%}"
+    )
+    return replace(narrow, probes=probes), seen, remark
 
 
 def told_of(wrong: Sequence[Run], program: Program) -> tuple[list[Mistake], Explanation | None]:
@@ -429,7 +454,7 @@ def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
     """That a kernel is right with square blocks only, if a guessed one that is not square shows
     it."""
     slip = taken_side(bench.program.kernel)
-    if not (slip and wrong and "block" in bench.launch.guessed):
+    if not (slip and "block" in bench.launch.guessed):
         return ""
     square = replace(bench.launch, block=DEFAULT_BLOCK, tile=None)
     other = replace(bench, launch=square).with_tile()

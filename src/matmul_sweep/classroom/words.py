@@ -77,6 +77,8 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         shapes = [*verdict.shapes]
         tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         yield f"  {tried}; every access was watched."
+    if verdict.remark:
+        yield f"  A remark: {verdict.remark}."
     if verdict.bench:
         yield from (f"  {line}" for line in launch_of(verdict))
         own = verdict.bench.launch.program

@@ -108,6 +108,8 @@ def refusal(verdict: Verdict) -> str | None:
         return "its grid is not that of a tile for each block"
     if verdict.program.signature.accumulates or verdict.bench.adds:
         return "it adds to what C held"
+    if verdict.remark:
+        return verdict.remark
     if min(verdict.bench.launch.most) < SIZE:
         return "it takes few rows or columns of C"
     return None
