@@ -62,7 +62,7 @@ ENTRY = """## {title}
 {source}
 ```
 
-{kind} in line {line}. The smallest shape that shows it is {shape}: {what}.{rule}
+{kind} {where}. The smallest shape that shows it is {shape}: {what}.{rule}
 
 {picture}Cure: `{cure}`
 

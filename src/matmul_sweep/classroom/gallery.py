@@ -3,8 +3,7 @@ seen it."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.classroom.experiments import SEED, Bench, Run
-from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.program import build_for_cpu, executable_in
-from matmul_sweep.classroom.verdict import Verdict, judge
+from matmul_sweep.classroom.verdict import judge
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -38,16 +36,16 @@ CHECKS = {
 class Exhibit:
     """A mistake and what shows it.
 
-    documents: that have it. line: of the kernel. shape: the smallest that shows it. rule: where the
-    kernel is right, if that is simple. caught: for each of CHECKS, FOUND, WRONG or MISSED. picture:
-    the run whose C shows it.
+    documents: that have it. where: its line, in words. shape: the smallest that shows it. rule:
+    where the kernel is right, if that is simple. caught: for each of CHECKS, FOUND, WRONG or
+    MISSED. picture: the run whose C shows it.
     """
 
     name: str
     title: str
     documents: Sequence[str]
     kind: str
-    line: int
+    where: str
     shape: str
     what: str
     rule: str
@@ -68,41 +66,23 @@ def exhibits(gallery: Path = GALLERY, processes: int = 1) -> list[Exhibit]:
 
 def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     verdict = judge(source, {})
+    if not (verdict.bench and verdict.mistakes):
+        raise UserError(f"{source}: no mistake is found in it; {verdict.message}")
+    mistake = verdict.mistakes[0]
+    if mistake.kind != entry["kind"]:
+        raise UserError(f"{source}: kind: {entry['kind']} in gallery.yaml, {mistake.kind} when run")
     with tempfile.TemporaryDirectory(prefix="gallery-") as name:
-        if entry.get("blocks") == "rounded down":
-            bench, mistake, picture = with_too_few_blocks(verdict, Path(name))
-        elif verdict.bench and verdict.mistakes:
-            bench, mistake, picture = verdict.bench, verdict.mistakes[0], verdict.picture
-        else:
-            raise UserError(f"{source}: no mistake is found in it; {verdict.message}")
-        if mistake.kind != entry["kind"]:
-            raise UserError(
-                f"{source}: kind: {entry['kind']} in gallery.yaml, {mistake.kind} when run"
-            )
-        caught = {check: seen(check, bench, mistake.run.shape, Path(name)) for check in CHECKS}
+        caught = {
+            check: seen(check, verdict.bench, mistake.run.shape, Path(name)) for check in CHECKS
+        }
+    where = f"in line {mistake.line}"
+    if "line" in entry:
+        where += f"; the mistake is in line {entry['line']}"
     return Exhibit(
-        source.stem, entry["title"], entry["documents"], mistake.kind, mistake.line,
+        source.stem, entry["title"], entry["documents"], mistake.kind, where,
         str(mistake.run.shape), mistake.what, verdict.rule, entry["cure"], caught,
-        source.read_text(), picture,
+        source.read_text(), verdict.picture,
     )  # fmt: skip
-
-
-def rounded_down(tile: tuple[int, int], launch: plans.Launch, shape: Shape) -> plans.Launch:
-    """That of a program which divides towards zero."""
-    rows, columns = (max(1, n // t) for n, t in zip(shape.output, tile, strict=True))
-    return replace(launch, grid=(columns, rows, 1))
-
-
-def with_too_few_blocks(verdict: Verdict, folder: Path) -> tuple[Bench, Mistake, Run | None]:
-    """How a right kernel is launched wrongly, its mistake at the smallest n that shows one, and
-    the run."""
-    assert verdict.bench and verdict.bench.launch.tile
-    side = verdict.bench.launch.tile[0] + 1
-    launch = verdict.bench.launch
-    launch = replace(launch, mended=partial(rounded_down, launch.tile or (1, 1)))
-    bench = replace(verdict.bench.rebuilt(folder), launch=launch)
-    run = bench.run(bench.shape(side, side, side))
-    return bench, mistakes_of(run, verdict.program, None)[0], run
 
 
 def seen(check: str, bench: Bench, smallest: Shape, folder: Path) -> str:
