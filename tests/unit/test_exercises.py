@@ -1,4 +1,4 @@
-"""Every exercise can be solved, its starter fails as the key says, and its page does not say how."""
+"""Every exercise can be solved, its starter fails as the key says, and no page says how."""
 
 import re
 from pathlib import Path

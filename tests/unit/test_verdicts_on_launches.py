@@ -88,6 +88,54 @@ VERDICTS = {
                       "elements not written|race"),
 }  # fmt: skip
 SHORT = ["rounds down"]
+IN_16_BITS = "#include <cuda_fp16.h>\n" + KERNEL.replace("float", "half").replace(
+    "half s = 0;", "half s = 0.0f;"
+)
+TILED = f"""#define T 16
+__global__ void f({ANY}) {{
+__shared__ float a[T][T], b[T][T]; int x = threadIdx.x, y = threadIdx.y;
+int row = blockIdx.y * T + y, col = blockIdx.x * T + x; float s = 0;
+for (int t = 0; t < (k + T - 1) / T; t++) {{
+int left = t * T + x, below = t * T + y;
+a[y][x] = row < m && left < k ? A[row * k + left] : 0;
+b[y][x] = col < n && below < k ? B[below * n + col] : 0;
+__syncthreads(); for (int p = 0; p < T; p++) s += a[y][p] * b[p][x]; __syncthreads(); }}
+if (row < m && col < n) C[row * n + col] = s; }}
+"""
+ANYHOW = KERNEL.replace("* 16 ", "* blockDim.y ", 1).replace("* 16 ", "* blockDim.x ")
+STORE_GUARDED = RIGHT.replace(GUARD, "").replace("C[row", "if (row < m && col < n) C[row")
+# The same of what is told beside the kind: advice that fits the kernel, and none that does not.
+VERDICTS |= {
+    "an edge without a tile": (KERNEL, GUARD, "",
+        r"out of bounds(?s:(?!.*(into a tile|multiple=)).*)beyond an edge of C write nothing"),
+    "a bound that is one too late": (KERNEL, "row >= m", "row > m",
+                                     r"out of bounds(?s:(?!.*(into a tile|multiple=)))"),
+    "the last tile": (TILED, "(k + T - 1) / T", "k / T",
+        r"lost terms(?s:.*)number of tiles of k up(?s:.*)0 into a tile(?s:.*)multiple=16"),
+    "a tile's guard": (TILED, "below < k", "left < k",
+                       r"out of bounds(?s:(?!.*number of tiles).*)0 into a tile(?s:.*)multiple=16"),
+    "rounds down beside an unguarded read": (
+        STORE_GUARDED, "(n + 15) / 16, (m + 15) / 16", "n / 16, m / 16",
+        "grid too small, line 8(?s:.*)round up(?s:.*)Also: out of bounds in line 3"),
+    "what no grid mends": (RIGHT, "col >= n", "col >= n - 1",
+                           r"elements not written, line 2(?s:.*)Cure: .*grid, .* of line 8"),
+    "no block's number": (KERNEL, ROW, "int row = threadIdx.y, col = threadIdx.x;",
+        r"of block \(0,0\) wrote(?s:(?!.*atomicAdd).*)never reads blockIdx"),
+    "a sum shared by blocks": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] += s",
+                               "race(?s:.*)or add with atomicAdd"),
+    "one side for the other": (ANYHOW, "blockDim.y", "blockDim.x",
+        r"In all: it is right with square blocks only: row takes blockDim\.x\."),
+    "no launch": (KERNEL, "", "", r"; no launch in the file\.\n"),
+    "a guessed block": (ANYHOW, "", "",
+        r"no launch in the file; guessed, which a setting can correct: block=16x16\.\n"),
+    "wrong everywhere": (KERNEL, "float s = 0", "float s = 1",
+                         "In all: it is wrong at every shape that was tried"),
+    "sums of halves": (IN_16_BITS, "", "", r"f is correct(?s:.*)remark: it sums in float16"),
+    "sums of halves that lose a term": (IN_16_BITS, "p < k;", "p < k - (k > 40);",
+                                        "f is not correct: (lost terms|wrong result)"),
+    "sums of halves in a float": (IN_16_BITS, "half* C", "float* C",
+                                  "wrong result(?s:(?!.*remark).*)rounded to a smaller type"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
