@@ -8,7 +8,7 @@ import pytest
 
 from matmul_sweep.classroom import verdict
 from matmul_sweep.classroom.verdict import judge
-from matmul_sweep.classroom.words import lines_of
+from matmul_sweep.classroom.words import lines_of, page_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
@@ -125,7 +125,7 @@ VERDICTS |= {
                                "race(?s:.*)or add with atomicAdd"),
     "one side for the other": (ANYHOW, "blockDim.y", "blockDim.x",
         r"In all: it is right with square blocks only: row takes blockDim\.x\."),
-    "no launch": (KERNEL, "", "", r"; no launch in the file\.\n"),
+    "no launch": ("// try: block=16x16\n" + KERNEL, "", "", r"; no launch in the file\.\n"),
     "a guessed block": (ANYHOW, "", "",
         r"no launch in the file; guessed, which a setting can correct: block=16x16\.\n"),
     "wrong everywhere": (KERNEL, "float s = 0", "float s = 1",
@@ -151,6 +151,21 @@ def test_the_verdict_says(text: str, right: str, wrong: str, wanted: str, tmp_pa
     file.write_text(text.replace(right, wrong))
     told = "\n".join(lines_of(judge(file, {})))
     assert re.search(wanted, told), told
+
+
+@pytest.mark.long
+def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path: Path) -> None:
+    """A large C does not show that only the first 8 of every 16 rows are written."""
+    file = tmp_path / "f.cu"
+    square = KERNEL.replace("int m, int n, int k", "int n").replace("< k", "< n")
+    square = square.replace(GUARD, "if (row % 16 > 7 || row >= n || col >= n) return;")
+    file.write_text(square.replace("row * k", "row * n"))
+    found = judge(file, {})
+    shapes = found.as_json()["shapes"]
+    assert shapes["8x8x8"] is True and shapes["12x12x12"] is False
+    assert shapes["128x128x128"] == verdict.SAMPLED
+    page = page_of(found)
+    assert "here all are n" in page and "128x128x128 right in the blocks that were tried" in page
 
 
 def test_too_few_shapes_are_not_correct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
