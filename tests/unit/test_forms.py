@@ -487,6 +487,35 @@ def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) ->
     assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
 
 
+INCLUDER = """#include "kernel.cuh"
+void go(float* a, float* b, float* c, int m, int n, int k) {
+    const int x = 32, y = 4;
+    dim3 grid((n + x - 1) / x, (m + y - 1) / y);
+    f<x, y><<<grid, x * y>>>(a, b, c, m, n, k);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "wanted"),
+    [
+        ("", "", "f is correct(?s:.*)×1 blocks of 128×1×1 threads; as in line 5 of hand_in.cu"),
+        ("(m + y - 1)", "m", r"too small, at(?s:.*)\(line 4 of hand_in.cu\)(?s:(?!.*an edge))"),
+        ("x * y", "2048", r"too many threads, at(?s:.*)\(line 5 of hand_in.cu\)"),
+    ],
+)
+def test_the_kernel_of_a_header_is_launched_as_the_file_that_includes_it_does(
+    right: str, wrong: str, wanted: str, hand_in: Path
+) -> None:
+    text = rectangular(head="template <int X, int Y> __global__")
+    text = text.replace(ROW, "blockIdx.y * Y + threadIdx.x / X")
+    text = text.replace(COL, "blockIdx.x * X + threadIdx.x % X")
+    hand_in.with_name("kernel.cuh").write_text(text)
+    hand_in.write_text(INCLUDER.replace(right, wrong))
+    told = "\n".join(lines_of(*judge_all(hand_in, {})))
+    assert re.search(wanted, told), told
+
+
 def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
     hand_in.with_name("types.h").write_text(
         "#ifndef types_h\n#define types_h\n#ifndef DOUBLE\n#define real float\n#else\n"

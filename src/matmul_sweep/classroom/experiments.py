@@ -244,7 +244,7 @@ class Bench:
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches."""
         program = self.launch.program
-        said = program.zeroes_c if program else zeroes(self.program.source, "")
+        said = program.zeroes_c if program else zeroes(self.program.source.host, "")
         return self.adds and (self.cleared or said)
 
     @property

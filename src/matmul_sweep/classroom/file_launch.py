@@ -33,13 +33,15 @@ SMALL_PRIMES = (37, 41, 43)  # for a program that refuses large sizes
 @dataclass(frozen=True)
 class FileLaunch:
     """The launch of a kernel in its file. own: at the file's own sizes; roles: texts and what they
-    are there: m, n or k. A text of several is one of a program for squares."""
+    are there: m, n or k. A text of several is one of a program for squares. of: which file, in
+    words, if it is not the kernel's."""
 
     source: Source
     kernel: Kernel
     signature: Signature
     own: Launched
     roles: tuple[tuple[str, str], ...]
+    of: str = ""
     read: dict[Shape, Launched | None] = field(default_factory=dict, repr=False, compare=False)
 
     def under(self, signature: Signature) -> "FileLaunch":
@@ -63,6 +65,10 @@ class FileLaunch:
             if sizes.setdefault(text, value) != value:
                 return None
         return Host(self.source, self.kernel, sizes).launch()
+
+    def place(self, line: int) -> tuple[int, str]:
+        """A line of the program in the kernel's file; if it lies in another one, 0, and which."""
+        return (0, f" (line {line}{self.of})") if self.of else (line, "")
 
     @property
     def far_shape(self) -> Shape:
@@ -157,13 +163,13 @@ class FileLaunch:
             if written and sides:
                 what = f"`{written}` is a comma expression of C, of which the last value counts"
                 what += f": {'×'.join(map(str, sides))}"
-                return refused("comma for dim3", line, what, f"write dim3{written}")
+                return self.refused("comma for dim3", line, what, f"write dim3{written}")
         threads = math.prod(launched.block or (1,))
         most = min(self.bound or MAXIMUM_THREADS, MAXIMUM_THREADS)
         if threads > most:
             of = "__launch_bounds__ allows" if most < MAXIMUM_THREADS else "a block has at most"
             what = f"the program launches blocks of {threads} threads; {of} {most}"
-            return refused("too many threads", launched.lines[2], what, "launch fewer")
+            return self.refused("too many threads", launched.lines[2], what, "launch fewer")
         asked = self.source.asks_for_shared
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
@@ -172,8 +178,13 @@ class FileLaunch:
                 "" if asked else ", or ask by cudaFuncSetAttribute with "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize"
             )  # fmt: skip
-            return refused("too much shared memory", launched.lines[3], what, cure)
+            return self.refused("too much shared memory", launched.lines[3], what, cure)
         return None
+
+    def refused(self, kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
+        line, where = self.place(line)
+        return {"kind": "refused", "mistake": kind, "line": line, "what": what + where,
+                "cure": cure}  # fmt: skip
 
     @cached_property
     def bound(self) -> int | None:
@@ -196,10 +207,6 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
             yield (one, f"{text}{reach}{one.member}", None) if one.member else (one, text, value)
 
 
-def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
-    return {"kind": "refused", "mistake": kind, "line": line, "what": what, "cure": cure}
-
-
 def zeroes(source: Source, c: str) -> bool:
     """Whether a program clears the array of this name, or one whose name is not known."""
     host = source.bare
@@ -219,10 +226,11 @@ def zeroes(source: Source, c: str) -> bool:
 
 def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:
     """The kernel's launch in its file; None if there is none."""
-    own = Host(source, kernel, {}).launch()
+    own, host = Host(source, kernel, {}).launch(), source.host
     if own is None:
         return None
-    return FileLaunch(source, kernel, signature, own, roles_of(source, kernel, signature, own))
+    of = "" if host is source else f" of {host.path.name}"
+    return FileLaunch(host, kernel, signature, own, roles_of(host, kernel, signature, own), of)
 
 
 def roles_of(

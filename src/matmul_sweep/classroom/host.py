@@ -113,10 +113,10 @@ class Host:
 
     def __init__(self, source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> None:
         """sizes: in the place of variables, macros and the like of these texts."""
-        self.source, self.kernel, self.sizes = source, kernel, sizes
+        self.source, self.kernel, self.sizes = source.host, kernel, sizes
         self.steps = 0
         self.frames: list[Frame] = []
-        self.text = source.text
+        self.text = self.source.text
         self.found: Launched | None = None
 
     def launch(self) -> Launched | None:

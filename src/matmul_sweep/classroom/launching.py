@@ -167,7 +167,7 @@ def launch_of(
         shared = max(own.shared, STATIC_SHARED)  # the file's bytes may be for its own block only
         guessed |= {"shared"}
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        shared = STATIC_SHARED if own and not source.asks_for_shared else MOST_SHARED
+        shared = STATIC_SHARED if own and not source.host.asks_for_shared else MOST_SHARED
         guessed |= {"shared"}
 
     def count(key: str, unsaid: int) -> int:
@@ -443,6 +443,7 @@ def template_arguments(
     Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
     default, the constant of its name in the program, float for a type, or else a usual one.
     """
+    source = source.host
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
     deduced = deduced_types(source, kernel, own) if own else {}

@@ -350,8 +350,8 @@ class Teller:
             line = self.body_line(CROSSED) or self.guard_line()
             cure = CURES["elements not written"]
             if own := self.program.launch.program:
-                cure += f"; and whether the grid, which is that of line {own.own.lines[1]}, has "
-                cure += "enough blocks"
+                line_of_grid = f"line {own.own.lines[1]}{own.of}"
+                cure += f"; and whether the grid, which is that of {line_of_grid}, covers C"
             return self.made("elements not written", line, what, cure)
         what = f"{described(run.wrong)} wrong; {self.example()}"
         return self.made("wrong result stored", self.store_line(), what)

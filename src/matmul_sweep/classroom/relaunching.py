@@ -26,13 +26,15 @@ Told = Callable[[plans.Launch, plans.Launch], str]
 @dataclass(frozen=True)
 class Mend:
     """What is launched instead. kind: of the mistake that it mends; line: where that is; told: in
-    words, of the launch as it was and as it should be."""
+    words, of the launch as it was and as it should be; where: in which line of another file than
+    the kernel's, and then `line` is 0."""
 
     kind: str
     line: int
     bench: Bench
     told: Told
     cure: str
+    where: str = ""
 
 
 def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | None, Sequence[Run]]:
@@ -60,7 +62,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
-    what = f"{mend.told(run.launched, mended.launched)}; {shown(run, mend.bench)}"
+    what = f"{mend.told(run.launched, mended.launched)}{mend.where}; {shown(run, mend.bench)}"
     return Mistake(mend.kind, mend.line, what, mend.cure, run)
 
 
@@ -109,15 +111,9 @@ def mends(bench: Bench) -> Iterator[Mend]:
             "uninitialised C", line, replace(bench, cleared=True), lambda *_: told,
             f"clear {c} before each launch: cudaMemset({c}, 0, bytes)",
         )  # fmt: skip
-    program = bench.launch.program
-    if program is None:
+    if bench.launch.program is None:
         return
-    _, grid_line, _, shared_line = program.own.lines
-
-    def other(kind: str, change: Change, line: int, told: Told = launched) -> Mend:
-        return Mend(kind, line, with_change(bench, change), told, CURES[kind])
-
-    yield other("grid exchanged", exchanged, grid_line)
+    yield relaunched(bench, "grid exchanged", exchanged)
     if has_to_cover(bench):
         for x, y in ((1, 1), (1, 0), (0, 1)):
             yield too_small(bench, partial(enlarged, x, y))
@@ -127,18 +123,21 @@ def mends(bench: Bench) -> Iterator[Mend]:
             cure = f"the kernel takes blockIdx.z: launch {slices} blocks along z"
             yield too_small(bench, partial(sliced, slices), cure)
     if "extern" in bench.program.kernel.body:
-        yield other("too little shared memory", roomy, shared_line, asked)
-
-
-def with_change(bench: Bench, change: Change) -> Bench:
-    return replace(bench, launch=replace(bench.launch, mended=change))
+        yield relaunched(bench, "too little shared memory", roomy)
 
 
 def too_small(bench: Bench, change: Change, cure: str = ROUND_UP) -> Mend:
     """A mend of the file's grid by more blocks."""
-    assert bench.launch.program
-    line = bench.launch.program.own.lines[1]
-    return Mend("grid too small", line, with_change(bench, change), launched, cure)
+    return replace(relaunched(bench, "grid too small", change), cure=cure)
+
+
+def relaunched(bench: Bench, kind: str, change: Change) -> Mend:
+    """A mend of the file's launch."""
+    program, of_memory = bench.launch.program, "memory" in kind
+    assert program
+    line, where = program.place(program.own.lines[3 if of_memory else 1])
+    mended = replace(bench, launch=replace(bench.launch, mended=change))
+    return Mend(kind, line, mended, asked if of_memory else launched, CURES[kind], where)
 
 
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:

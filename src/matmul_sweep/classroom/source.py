@@ -50,11 +50,18 @@ WORDS_OF_C = word_set(
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
-    those of the headers beside it, in the place of their own."""
+    those of the headers beside it, in the place of their own. includer: of a header with the
+    kernel, the file that launches it."""
 
     path: Path
     text: str
     values: tuple[tuple[str, str], ...] = ()
+    includer: "Source | None" = None
+
+    @property
+    def host(self) -> "Source":
+        """The source of the program that launches its kernels."""
+        return self.includer or self
 
     @cached_property
     def place(self) -> Path:
@@ -239,7 +246,8 @@ class Source:
             if value and name in values:
                 end = text[value.end_byte :]
                 text = text[: value.start_byte] + values[name] + end
-        return replace(self, text=text, values=tuple(values.items()))
+        includer = self.includer and self.includer.with_values(values)
+        return replace(self, text=text, values=tuple(values.items()), includer=includer)
 
     def without(self, text: str, drops: Callable[["Include"], object]) -> str:
         """A text of its lines without the lines of some headers."""

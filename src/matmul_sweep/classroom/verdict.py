@@ -203,7 +203,7 @@ def programs_in(
         with time_limit(READ_SECONDS, late):
             file = read(path)
             settings = {**(file.settings if trusted else {}), **settings}
-            headers = [one for one in file.headers_beside if one.kernels]
+            headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
             for source in [file] if file.kernels or not headers else headers:
                 for kernel in source.products(settings.get("kernel")):
                     try:

@@ -108,7 +108,8 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         if verdict.mistakes[0].kind == "lost terms":
             yield f"  To mend: round the number of tiles of {terms} up: the last one is not full."
         yield "  To mend: put 0 into a tile where it sticks out of its matrix."
-    if names != [terms] or verdict.program.signature.square:
+    beyond = any(one.kind in ("out of bounds", "race", "crash") for one in verdict.mistakes)
+    if beyond and (names != [terms] or verdict.program.signature.square):
         yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
     if re.search(r"__shared__|\bwmma\b", code):
         yield f"  If your course allows multiples of {multiple} only, say multiple={multiple}."
@@ -179,7 +180,7 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     known = launch.grid_of_file(shape) is not None
     origin = "no launch in the file"
     if launch.program:
-        origin = f"as in line {launch.program.own.lines[0]}"
+        origin = f"as in line {launch.program.own.lines[0]}{launch.program.of}"
         origin += (
             "" if known else ", with a guessed grid, because its own is not known at this shape"
         )
