@@ -115,8 +115,6 @@ def mends(bench: Bench) -> Iterator[Mend]:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
     if has_to_cover(bench):
-        for x, y in ((1, 1), (1, 0), (0, 1)):
-            yield too_small(bench, partial(enlarged, x, y))
         yield too_small(bench, bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
         for slices in SLICES:
@@ -143,11 +141,6 @@ def relaunched(bench: Bench, kind: str, change: Change) -> Mend:
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
     x, y, z = launch.grid
     return replace(launch, grid=(y, x, z))
-
-
-def enlarged(more_x: int, more_y: int, launch: plans.Launch, _: Shape) -> plans.Launch:
-    x, y, z = launch.grid
-    return replace(launch, grid=(x + more_x, y + more_y, z))
 
 
 def bench_covers(bench: Bench) -> Change:

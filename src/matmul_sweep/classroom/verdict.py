@@ -5,7 +5,7 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,8 +82,8 @@ class Verdict:
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
-    at its smallest shape. shapes: those that were tried, and whether C was right there; sampled:
-    those of which only some blocks ran. remark: what a kernel that is right could do better.
+    at its smallest shape. shapes: those that were tried, and whether C was right there, or SAMPLED
+    where it was, but only some blocks ran. remark: what a kernel that is right could do better.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
@@ -96,8 +96,7 @@ class Verdict:
     message: str = ""
     bench: Bench | None = None
     mistakes: Sequence[Mistake] = ()
-    shapes: Mapping[Shape, bool] = field(default_factory=dict)
-    sampled: Set[Shape] = frozenset()
+    shapes: Mapping[Shape, bool | str] = field(default_factory=dict)
     remark: str = ""
     rule: str = ""
     convention: tuple[str, str] = ("", "")
@@ -118,19 +117,6 @@ class Verdict:
              "counts": where != "hand-in" or (self.seed is None and key not in self.given)}
             for where, settings in found.items() for key, value in settings.items()
         ]  # fmt: skip
-
-    @property
-    def certain(self) -> dict[Shape, bool]:
-        """The shapes at which all of C is known to be right or not."""
-        return {one: told for one, told in self.told_shapes.items() if isinstance(told, bool)}
-
-    @property
-    def told_shapes(self) -> dict[Shape, bool | str]:
-        """Whether C was right at each shape; SAMPLED where it was, but only some blocks ran."""
-        return {
-            shape: SAMPLED if right and shape in self.sampled else right
-            for shape, right in self.shapes.items()
-        }
 
     def as_json(self) -> dict[str, Any]:
         """For graders. A line that is not known is None; so is the seed where settings of a hand-in
@@ -155,7 +141,7 @@ class Verdict:
             "doubt": self.doubt,
             "settings": self.settings,
             "seed": self.seed,
-            "shapes": {str(shape): told for shape, told in self.told_shapes.items()},
+            "shapes": {str(shape): told for shape, told in self.shapes.items()},
         }
 
 
@@ -360,9 +346,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
-    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
-    sampled = {run.shape for run in runs if run.sampled}
-    verdict = replace(verdict, bench=bench, shapes=shapes, sampled=sampled, remark=remark)
+    shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
+              for run in runs if run.factors == ALONE}  # fmt: skip
+    verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
     if not (of_launch or ordered):
@@ -374,7 +360,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     return replace(
-        verdict, status=WRONG, rule=rule_of_block(bench, wrong) or rule_of(verdict.certain, bench),
+        verdict, status=WRONG, rule=rule_of_block(bench, wrong) or rule_of(shapes, bench),
         mistakes=[worst, *(one for one in ordered if worth_telling(one, worst))],
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -466,9 +452,9 @@ def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
     )
 
 
-def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
+def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    right = [shape for shape, fine in shapes.items() if fine]
+    right = [shape for shape, fine in shapes.items() if fine is True]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
         return "it is wrong at every shape that was tried"

@@ -227,7 +227,7 @@ def page_of(verdict: Verdict) -> str:
         picture = base64.b64encode(as_png(run)).decode()
         parts.append(f'<img alt="the wrong elements of C" src="data:image/png;base64,{picture}">')
     told = {True: "right", False: "wrong", SAMPLED: "right in the blocks that were tried"}
-    shapes = ", ".join(f"{shape} {told[fine]}" for shape, fine in verdict.told_shapes.items())
+    shapes = ", ".join(f"{shape} {told[fine]}" for shape, fine in verdict.shapes.items())
     terms = "".join(
         f"<dt>{term}</dt><dd>{html.escape(meaning)}</dd>"
         for term, meaning in {**terms_of_shapes(verdict), **TERMS}.items() if term in text
