@@ -55,10 +55,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
         return None, ()
     mend = too_small(bench, bench_covers(bench))
     mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
-    others = [run for run in wrong if run not in short]
-    return mended_by(mend, short[0], mended[0]), [
-        run for run in (*mended, *others) if not run.right
-    ]
+    left = (*mended, *(run for run in wrong if run not in short))
+    return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:

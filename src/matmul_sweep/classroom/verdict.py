@@ -23,12 +23,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.explanation import (
-    Explanation,
-    common,
-    explanations,
-    few_of,
-)
+from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     DEFAULT_BLOCK,
@@ -370,13 +365,14 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
     """The bench and its runs, if some are right but for sums in the 16 bits of all matrices with
     these allowed, because the author wrote them so; and what they cost, in words."""
     operation = bench.signature.operation
-    if operation.dtype != operation.output or all(run.right for run in runs):
+    chosen = operation.dtype == operation.output and operation.rounding
+    if not chosen or all(run.right for run in runs):
         return bench, runs, ""
     narrow = replace(bench, narrow=True)
     probes = tuple(map(narrow.compared, bench.probes))
     seen = [narrow.compared(run) for run in runs]
     costs = [
-        np.abs(run.result.c - run.expected)[run.wrong].max() / np.abs(run.expected).max()
+        np.abs(run.result.c - run.expected)[run.wrong].max(initial=0) / np.abs(run.expected).max()
         for run, other in zip(runs, seen, strict=True) if other.right and not run.right
     ]  # fmt: skip
     if not costs:
