@@ -104,6 +104,12 @@ if (row < m && col < n) C[row * n + col] = s; }}
 """
 ANYHOW = KERNEL.replace("* 16 ", "* blockDim.y ", 1).replace("* 16 ", "* blockDim.x ")
 STORE_GUARDED = RIGHT.replace(GUARD, "").replace("C[row", "if (row < m && col < n) C[row")
+IN_A_LINE = (
+    STORE_GUARDED.replace(ROW, "int i = blockIdx.x * 64 + threadIdx.x, row = i / n, col = i % n;")
+    .replace("row < m && col < n", "row < m")
+    .replace("dim3 block(16, 16)", "int block = 64")
+    .replace("dim3 grid((n + 15) / 16, (m + 15) / 16)", "int grid = (m * n + 63) / 64")
+)
 # The same of what is told beside the kind: advice that fits the kernel, and none that does not.
 VERDICTS |= {
     "an edge without a tile": (KERNEL, GUARD, "",
@@ -117,6 +123,8 @@ VERDICTS |= {
     "rounds down beside an unguarded read": (
         STORE_GUARDED, "(n + 15) / 16, (m + 15) / 16", "n / 16, m / 16",
         "grid too small, line 8(?s:.*)round up(?s:.*)Also: out of bounds in line 3"),
+    "rounds down in a line": (IN_A_LINE, "(m * n + 63) / 64", "m * n / 64",
+                              "grid too small, line 8(?s:.*)Also: out of bounds in line 3"),
     "what no grid mends": (RIGHT, "col >= n", "col >= n - 1",
                            r"elements not written, line 2(?s:.*)Cure: .*grid, .* of line 8"),
     "no block's number": (KERNEL, ROW, "int row = threadIdx.y, col = threadIdx.x;",

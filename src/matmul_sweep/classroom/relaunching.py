@@ -1,5 +1,6 @@
 """Mistakes of a launch: what another one would mend, tried at the shapes that went wrong."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -67,13 +68,15 @@ def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
 def beyond_grid(run: Run, bench: Bench) -> bool:
     """Whether what no thread writes is just what lies beyond the tiles of all blocks."""
     launch = bench.launch
-    if not launch.tile or launch.order == LINEAR:
-        return False
+    assert launch.tile
     x, y, _ = run.launched.grid
     blocks = (y, x) if launch.order == COLUMNS_FIRST else (x, y)
     rows, columns = (count * side for count, side in zip(blocks, launch.tile, strict=True))
     covered = np.zeros_like(run.unwritten)
-    covered[:rows, :columns] = True
+    if launch.order == LINEAR:
+        covered.ravel()[: x * math.prod(launch.tile)] = True
+    else:
+        covered[:rows, :columns] = True
     return np.array_equal(run.unwritten, ~covered)
 
 
