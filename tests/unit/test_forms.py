@@ -356,7 +356,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "transposed by its name": (kernel(SQUARE.replace("B", "B_T"), b="B_T[j * n + p]"), "",
                                "f is correct"),
     "threads in a line": (tiled("x = threadIdx.x % T, y = threadIdx.x / T"), "",
-                          "f is correct(?s:.*)Blocks of 64×1 threads(?s:.*)guess.*block=64x1x1"),
+                          r"f is correct(?s:.*)guessed, .*block=64x1\.(?s:.*)Blocks of 64×1 threads"),
     "arrays that overlap": (OVERLAPPING, "shared=512",
                             "overlapping arrays, line 4(?s:.*)Bs begins at the address"),
     "a row for each thread": (
@@ -372,7 +372,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "headers that are not needed": (
         "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
     "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
-    "a block that is tried": (SIXTY_FOUR, "multiple=16", "f is correct(?s:.*)block=64x1x1"),
+    "a block that is tried": (SIXTY_FOUR, "multiple=16", r"f is correct(?s:.*)block=64x1\."),
     "tiles in a line": (IN_A_LINE, "multiple=8 block=32", "f is correct(?s:.*)in a line"),
     "two numbers": (kernel(
         f"{MATRICES}, int hB, int wB", "A[i * hB + p]", "B[p * wB + j]", "C[i * wB + j]",
