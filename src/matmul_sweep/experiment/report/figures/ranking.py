@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -55,11 +55,13 @@ def ladder(results: Results) -> Figure:
     ax.grid(visible=False, axis="x")
     other = published(whole)
     card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
-    ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
+    # In turn a bar is as high as if it had the clock of the last one.
+    clock = "" if climbed["way"] == "alone" else f", at the clock of {steps[-1]['title']}"
+    ax.set_title(f"{unit} at n = {climbed['size']}{clock}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     # Alone sentences tell the fastest library only.
     told = fastest if climbed["way"] == "alone" else top["shares"]
-    style.claim(made, reached([*heights.values()], unit, top["title"], told))
+    style.claim(made, as_fast(heights, known, top["title"], told))
     return made
 
 
@@ -82,19 +84,20 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
                    labelsize=style.SMALL_TEXT - 0.5, pad=4 + 11 * lines)  # fmt: skip
 
 
-def reached(
-    heights: Sequence[float], unit: str, title: str, shares: Sequence[dict[str, Any]]
-) -> str:
-    """From the first bar to the highest, which has this title, and beside the libraries."""
-    said = [f"From {significant(heights[0])} to {significant(max(heights))} {unit}"]
-    libraries = [
+def as_fast(
+    heights: Mapping[str, float], steps: Mapping[str, Any], title: str,
+    shares: Sequence[dict[str, Any]],
+) -> str:  # fmt: skip
+    """How the highest bar, which has this title, compares with the first one and the libraries;
+    empty if it is the first one and no library has an interval."""
+    first, gain = next(iter(heights)), max(heights.values()) / next(iter(heights.values()))
+    said = [f"{significant(gain)} times as fast as {steps[first]['title']}"] if gain > 1 else []
+    said += [
         f"{words} {share['library']['title']}"
         for share in shares
         if share["interval"] and (words := beside(share["ratio"], *share["interval"]))
     ]
-    if libraries:
-        said.append(f"{title} is {listed(libraries)}")
-    return ": ".join(said)
+    return f"{title} is {listed(said)}" if said else ""
 
 
 @figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=LEADS)
