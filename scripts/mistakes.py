@@ -25,8 +25,8 @@ from matmul_sweep.process.files import write_bytes, write_json, write_text
 PAGE = """# The gallery of mistakes
 
 Kernels that are wrong on purpose, or launched wrongly, by one mistake each from a document's
-listing or from a classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
-[its results](../reports/mistakes/) come from
+listing or from a classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page
+and [its results](../reports/mistakes/) come from
 
 ```
 uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md

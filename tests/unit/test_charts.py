@@ -329,7 +329,7 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: 
     rate, steps = (
         " ".join(words_of(FIGURES[name](results)).split()) for name in ("rate", "ladder")
     )
-    assert rate.endswith("in turn, hot: inputs may lie in the L2 · jobs on 2 cards")
+    assert rate.endswith("in turn, hot · jobs on 2 cards")
     assert steps.endswith("commit 0123456 · alone, at its own clock")
 
 

@@ -25,6 +25,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 LETTERS = 78  # of a line below all bars
+ABOVE = 0.13  # of the highest bar: the height of the words above one
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
@@ -37,17 +38,19 @@ def ladder(results: Results) -> Figure:
     heights, unit = climbed["heights"], climbed["unit"]
     need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     need([*heights][1:], "One step only was timed in the way that leads.")
-    made, [[ax]] = style.panels(height=3.0)
-    for place, (name, height) in enumerate(heights.items()):
-        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
-        words = significant(height) + gained(climbed["stairs"][name])
-        style.say(ax, words, (place, height), (0, 3), ha="center", zorder=5)
     known = {step["name"]: step for step in climbed["steps"]}
     steps = [known[name] for name in heights]
     top = known[climbed["top"]]
     fastest = sorted(top["shares"], key=lambda share: share["ratio"])[:1]
-    for share in fastest:
-        rate = max(heights.values()) / share["ratio"]
+    rates = [max(heights.values()) / share["ratio"] for share in fastest]
+    made, [[ax]] = style.panels(height=3.0)
+    for place, (name, height) in enumerate(heights.items()):
+        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
+        words = significant(height) + gained(climbed["stairs"][name])
+        meets = any(0 < rate - height < ABOVE * max([rate, *heights.values()]) for rate in rates)
+        inside: dict[str, Any] = {"va": "top", "color": "white", "bbox": None} if meets else {}
+        style.say(ax, words, (place, height), (0, -4 if meets else 3), ha="center", **inside)
+    for share, rate in zip(fastest, rates, strict=True):
         ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
         words = f"{share['library']['title']}: {significant(rate)} {unit}"
         style.say(ax, words, (0, rate), (2, 2), va="bottom", xycoords=("axes fraction", "data"))
@@ -81,7 +84,7 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
     ax.set_xticks(range(len(steps)), adds, minor=True)
     lines = max(words.count("\n") + 1 for words in titles)
     ax.tick_params("x", which="minor", length=0, labelcolor=style.QUIET,
-                   labelsize=style.SMALL_TEXT - 0.5, pad=4 + 11 * lines)  # fmt: skip
+                   labelsize=style.SMALL_TEXT - 0.5, pad=6 + 12 * lines)  # fmt: skip
 
 
 def as_fast(
