@@ -50,7 +50,7 @@ Each is shown by numbers that were computed when this page was written.
 
 ## Mistakes of measuring
 
-The report of a run on a GPU has a chapter that shows each by what it measured there.
+The report of a run on a GPU shows those that it measured.
 
 | mistake | instead |
 |---|---|
@@ -62,7 +62,7 @@ ENTRY = """## {title}
 {source}
 ```
 
-{kind} in line {line}. The smallest shape that shows it is {shape}: {what}.{rule}
+{kind} in line {line}, `{text}`. The smallest shape that shows it is {shape}: {what}.{rule}
 
 {picture}Cure: `{cure}`
 
@@ -105,6 +105,7 @@ def told(exhibit: Exhibit) -> str:
         picture = f"C at {run.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
     rule = f" In general, {exhibit.rule}." if exhibit.rule else ""
     changed = {"source": exhibit.source.strip(), "kind": exhibit.kind.capitalize(), "rule": rule}
+    changed["text"] = exhibit.source.splitlines()[exhibit.line - 1].strip()
     return ENTRY.format_map(vars(exhibit) | changed | {"picture": picture})
 
 

@@ -108,12 +108,14 @@ def fastest_kernels(results: Results) -> Iterator[str]:
 
 
 def beside(current: Results, other: Results) -> str:
-    """What `compare.py` says of a set, with the current one as the reference."""
+    """What the command `compare` says of a set, with the current one, the first, as the
+    reference."""
     if other is current:
-        return "the newest set" if current.earlier else "the current set"
+        return "The newest set" if current.earlier else "The current set"
     what = comparable(current, other)
     points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
-    return f"{what}: {points_line(points)}" if len(points) else f"{what}: no common point"
+    said = points_line(points) if len(points) else "No common point"
+    return f"{said}, compared with the set above"
 
 
 def files(folder: Path) -> dict[str, Path]:
