@@ -185,7 +185,7 @@ def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
 ) -> None:
     told = timer(whole)
     assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
-    assert told["of"] == ["cuBLAS SGEMM"]
+    assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
     unchecked = timer(made_up(tmp_path, kernels=["naive"]))
     assert unchecked == {"empty_us": None, "of": [], "difference": None}
 
