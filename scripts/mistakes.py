@@ -24,19 +24,19 @@ from matmul_sweep.process.files import write_bytes, write_json, write_text
 
 PAGE = """# The gallery of mistakes
 
-Kernels that are wrong on purpose. Each has one mistake, from a document's listing or from a
-classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
-[its results](../reports/mistakes/) come from
+Kernels that are wrong on purpose, or launched wrongly, by one mistake each from a document's
+listing or from a classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page
+and [its results](../reports/mistakes/) come from
 
 ```
 uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md
 ```
 
-## Who would have seen it
+## Which check finds it
 
-*found*: the check names the mistake. *wrong C*: it shows only that something is wrong. –: it sees
-nothing. `scripts/try.py` finds all of the mistakes. The check with ones
-and twos does not fill C with NaN first, as in classrooms.
+`scripts/try.py` finds all of the mistakes and names their kind. *found*: another check names the
+mistake. *wrong C*: it shows only that something is wrong. –: it sees nothing. As in classrooms, the
+check with ones and twos does not fill C with NaN first.
 
 {table}
 
@@ -50,7 +50,7 @@ Each is shown by numbers that were computed when this page was written.
 
 ## Mistakes of measuring
 
-The report of a run on a GPU has a chapter that shows each by what it measured there.
+The report of a run on a GPU shows those that it measured.
 
 | mistake | instead |
 |---|---|
@@ -62,7 +62,7 @@ ENTRY = """## {title}
 {source}
 ```
 
-{kind} {where}. The smallest shape that shows it is {shape}: {what}.{rule}
+{kind} in line {line}, `{text}`{elsewhere}. The smallest shape that shows it is {shape}: {what}.{rule}
 
 {picture}Cure: `{cure}`
 
@@ -84,7 +84,7 @@ def record_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> dict[str, An
 
 def page_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> str:
     """docs/mistakes.md."""
-    rows = [["mistake", "document", "kind", *CHECKS.values()]]
+    rows = [["mistake", "document", "`scripts/try.py`", *CHECKS.values()]]
     for one in shown:
         rows += [[one.title, ", ".join(one.documents) or "–", one.kind, *one.caught.values()]]
     head, *others = (f"| {' | '.join(row)} |" for row in rows)
@@ -105,6 +105,7 @@ def told(exhibit: Exhibit) -> str:
         picture = f"C at {run.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
     rule = f" In general, {exhibit.rule}." if exhibit.rule else ""
     changed = {"source": exhibit.source.strip(), "kind": exhibit.kind.capitalize(), "rule": rule}
+    changed["text"] = exhibit.source.splitlines()[exhibit.line - 1].strip()
     return ENTRY.format_map(vars(exhibit) | changed | {"picture": picture})
 
 

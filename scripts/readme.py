@@ -68,13 +68,11 @@ def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
 
 
 def climbed(view: Results) -> Iterator[dict[str, Any]]:
-    """How far the steps of an operation lead, up the staircase to the fastest kernel, and what that
-    is beside the library; nothing without a square at which kernels are compared."""
+    """What the fastest kernel of an operation reaches, beside the first one and the library;
+    nothing without a square at which kernels are compared."""
     told = facts_of(view.whole or view, view.product.name)
     if (best := told["lead"]) and view.compared and view.compared.square:
-        first = next(iter(told["heights"].values()), best["rate"])
-        steps = [*told["heights"], None].index(told["top"])
-        yield best | {"first": first, "unit": told["unit"], "steps": steps}
+        yield best | {"gain": told["gain"], "unit": told["unit"]}
 
 
 def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
@@ -142,7 +140,6 @@ BLOCKS.globals |= {
 }  # fmt: skip
 BLOCKS.filters |= {
     "cell": lambda text: text.replace("|", "\\|"),
-    "rate": lambda rate: significant(rate, 3 if rate >= 10 else 2),
     "significant": significant,
 }
 

@@ -1,6 +1,6 @@
 "use strict";
 
-// A dial for n: each chart shows the size nearest to it of those that were measured.
+// A dial for n: once it is turned, each chart shows the size nearest to it of those that were measured.
 const charts = JSON.parse(document.getElementById("bars").textContent);
 const dial = document.querySelector(".dial");
 const sizes = [...new Set(Object.values(charts).flatMap(chart => Object.keys(chart.sizes).map(Number)))]
@@ -33,9 +33,7 @@ function turn(n) {
 
 if (sizes.length > 1) {
   const range = dial.querySelector("input");
-  const first = Object.values(charts).find(chart => chart.size).size;
-  Object.assign(range, { max: sizes.length - 1, value: sizes.indexOf(first) });
+  Object.assign(range, { max: sizes.length - 1, value: sizes.indexOf(Object.values(charts).find(chart => chart.size).size) });
   range.addEventListener("input", () => turn(sizes[range.value]));
-  turn(first);
   dial.hidden = false;
 }

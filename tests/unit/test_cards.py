@@ -15,6 +15,7 @@ from test_tables import typeset
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.dataset.tables import write_table
 from matmul_sweep.experiment.report.facts.cards import cards, points
+from matmul_sweep.experiment.report.figures.cards import predictable
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 
@@ -98,7 +99,7 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
     drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
     here, there = pair.of("gemm"), pair.others[0].of("gemm")
-    own = points(here, there)
+    own = predictable(points(here, there))
     for kernel in ("sgemm", "cublas_sgemm"):
         expected = own[own.kernel == kernel].sort_values("intensity")[["intensity", "faster"]]
         assert drawn[kernel] == pytest.approx(expected.to_numpy())

@@ -162,7 +162,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
     timed = results.of("gemm").timed()
     rates = squares(fastest(timed)).query("kernel == 'shared'").tflops.tolist()
     names = [results.title(name) for name in dict.fromkeys(timed.kernel)]
-    source = "Imaginary GPU · 2026-01-02 · commit 0123456 · in turn, hot: inputs may lie in the L2"
+    source = "Imaginary GPU · 2026-01-02 · commit 0123456 · in turn, hot"
     assert said["first"] == [names, source, rates]
     assert said["buttons"]  # and none of them sends the page away
     assert not re.search("cloud|share", " ".join(said["buttons"]), re.IGNORECASE)

@@ -77,9 +77,12 @@ def test_times_beside_the_documents_are_those_of_the_tables(published: Published
     assert len(first["rows"]) == 6
 
 
-def test_random_shapes_are_held_against_the_fastest_rival(published: Published) -> None:
+def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c(
+    published: Published,
+) -> None:
     found, _, ratios = published
     drawn = ratios[ratios.sweep.str.startswith("random")].fillna({"k": 0})
+    drawn = drawn[drawn.baseline != "cublas_dsyrk_triangle"]
     for own in found["random_shapes"]:
         rows = drawn[drawn.kernel == own["kernel"]["name"]]
         least = rows.groupby(["m", "n", "k"]).ratio.min()

@@ -272,7 +272,7 @@ def test_speedups_have_their_way_and_the_widest_gap_is_at_one_size(tmp_path: Pat
 
 def test_the_worklog_is_quoted_without_links() -> None:
     found = quoted()
-    assert {"bound", "registers", "swing"} <= set(found) and "<table>" in found["attempts"]
+    assert {"machine", "bound", "ablation", "swing"} < set(found) and "<table>" in found["overlap"]
     assert not any("<a " in html for html in found.values())
 
 

@@ -163,7 +163,7 @@ def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept: Swe
     assert bench.measured == [fine, wrong]
     for refused, *expected in (
         (wrong, "failed", why),
-        (spared, "skipped", "spared the CPU by the configuration (cpu_without)"),
+        (spared, "skipped", "not for the CPU: cpu_without in the configuration"),
         (large, "skipped", "needs 99 GB"),
         (oblong, "skipped", GPU.refusal(oblong.shape)),
     ):

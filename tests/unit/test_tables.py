@@ -183,8 +183,11 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) ->
 def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
     whole: Results, tmp_path: Path
 ) -> None:
-    assert timer(whole) == pytest.approx({"empty_us": 3, "difference": 0.02})
-    assert set(timer(made_up(tmp_path, kernels=["naive"])).values()) == {None}
+    told = timer(whole)
+    assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
+    assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
+    unchecked = timer(made_up(tmp_path, kernels=["naive"]))
+    assert unchecked == {"empty_us": None, "of": [], "difference": None}
 
 
 def test_the_documents_numbers_beside_ours(whole: Results) -> None:

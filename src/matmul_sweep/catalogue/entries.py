@@ -395,7 +395,8 @@ class Catalogue(dict[str, Kernel]):
         name = re.split(r"\W", text)[0]
         if name not in self:
             raise UserError(
-                f"kernel '{text}': the catalogue has {', '.join(self)}{meant(name, self)}"
+                f"kernel '{text}': the catalogue has {', '.join(self)}; docs/kernels.md says how "
+                f"to add one{meant(name, self)}"
             )
         if text == name:
             return self[name].variants[0]

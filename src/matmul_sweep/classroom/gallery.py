@@ -36,16 +36,17 @@ CHECKS = {
 class Exhibit:
     """A mistake and what shows it.
 
-    documents: that have it. where: its line, in words. shape: the smallest that shows it. rule:
-    where the kernel is right, if that is simple. caught: for each of CHECKS, FOUND, WRONG or
-    MISSED. picture: the run whose C shows it.
+    documents: that have it. line: where try.py sees it; elsewhere: where it is, in words, if that
+    is another line. shape: the smallest that shows it. rule: where the kernel is right, if that is
+    simple. caught: for each of CHECKS, FOUND, WRONG or MISSED. picture: the run whose C shows it.
     """
 
     name: str
     title: str
     documents: Sequence[str]
     kind: str
-    where: str
+    line: int
+    elsewhere: str
     shape: str
     what: str
     rule: str
@@ -75,11 +76,9 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
         caught = {
             check: seen(check, verdict.bench, mistake.run.shape, Path(name)) for check in CHECKS
         }
-    where = f"in line {mistake.line}"
-    if "line" in entry:
-        where += f"; the mistake is in line {entry['line']}"
+    elsewhere = f"; the mistake is in line {entry['line']}" if "line" in entry else ""
     return Exhibit(
-        source.stem, entry["title"], entry["documents"], mistake.kind, where,
+        source.stem, entry["title"], entry["documents"], mistake.kind, mistake.line, elsewhere,
         str(mistake.run.shape), mistake.what, verdict.rule, entry["cure"], caught,
         source.read_text(), verdict.picture,
     )  # fmt: skip

@@ -126,7 +126,7 @@ class Sweep:
     def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
         """Why not to measure `shape`, or None. Raises LostDevice."""
         if shape in self.spared:
-            return "spared the CPU by the configuration (cpu_without)"
+            return "not for the CPU: cpu_without in the configuration"
         return self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
 
     def entry(self, case: Case) -> Path:

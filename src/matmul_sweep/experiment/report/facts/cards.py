@@ -20,6 +20,7 @@ from matmul_sweep.experiment.dataset.selection import (
     power_capped,
     processor,
     quotable,
+    version_of,
     version_words,
 )
 from matmul_sweep.experiment.report.facts.ladder import lead
@@ -50,10 +51,12 @@ def cards(results: Results) -> list[dict[str, Any]]:
 
 
 def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
-    """The cards of these data sets, each with the lead of its float32 kernels, if a library was
-    timed beside it."""
+    """The cards of these data sets, each with the lead of its float32 kernels and their version, if
+    a library was timed beside it."""
     return [
-        {"card": processor(one.device), "date": str(one.device.get("date"))} | best
+        {"card": processor(one.device), "date": str(one.device.get("date"))}
+        | {"version": version_of(one.device)}
+        | best
         for one in sets
         if one.device.get("gpu")
         if (best := lead(one.of(GEMM.name), 1)) and best["speedup"]

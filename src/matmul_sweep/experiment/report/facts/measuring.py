@@ -16,15 +16,17 @@ SHOWN_BY = {
 }
 
 
-def timer(results: Results) -> dict[str, float | None]:
+def timer(results: Results) -> dict[str, Any]:
     """What the timer reads for an empty kernel in µs, and by how much another program's times of
-    cold products, below the power limit, differ from ours at most; each None if nobody checked."""
+    cold products, below the power limit, differ from ours at most; each None if nobody checked.
+    `of`: whose products these were."""
     empty = results.timer_check[results.timer_check.n.isna()].time_ms
     ours = results.timed(cache="cold")
     ours = ours[~power_capped(ours.throttled)]
     both = results.cross_check.merge(ours, on=["variant", *POINT, "cache"])
     return {
         "empty_us": known(empty.max() * 1e3),
+        "of": [results.title(name) for name in results.order if name in set(both.kernel)],
         "difference": known((both.time_ms / both.do_bench_ms - 1).abs().max()),
     }
 

@@ -27,6 +27,7 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     told_ratios,
     verdict_of,
+    version_of,
     version_words,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
@@ -83,7 +84,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
             Entry(
                 f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
                 str(results.device.get("date")),
-                version_words(results) or f"today's, of version {results.device['version']}",
+                version_words(results) or f"today's, {version_of(results.device)}",
                 list(fastest_kernels(results)),
                 beside(ordered[0][1], results),
                 files(folder),
@@ -107,12 +108,14 @@ def fastest_kernels(results: Results) -> Iterator[str]:
 
 
 def beside(current: Results, other: Results) -> str:
-    """What `compare.py` says of a set, with the current one as the reference."""
+    """What the command `compare` says of a set, with the current one, the first, as the
+    reference."""
     if other is current:
-        return "it is the newest" if current.earlier else "it is the current one"
+        return "The newest set" if current.earlier else "The current set"
     what = comparable(current, other)
     points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
-    return f"{what}: {points_line(points)}" if len(points) else f"{what}: no common point"
+    said = points_line(points) if len(points) else "No common point"
+    return f"{said}, compared with the set above"
 
 
 def files(folder: Path) -> dict[str, Path]:

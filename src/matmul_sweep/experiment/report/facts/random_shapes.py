@@ -29,10 +29,10 @@ def drawn_kernels(results: Results) -> list[str]:
 
 
 def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
-    """The ratios of a dispatch at random shapes to the fastest rival there, the lowest first, with
-    `class`, that of the shape; without those of too few pairs."""
+    """The ratios of a dispatch at random shapes to the fastest rival that fills C there, the lowest
+    first, with `class`, that of the shape; without those of too few pairs."""
     rows = results.ratios[results.drawn(results.ratios)]
-    rows = rows[rows.kernel == kernel]
+    rows = rows[(rows.kernel == kernel) & ~rows.baseline.map(results.writes_half).astype(bool)]
     rows = to_fastest(rows[rows.cache == leading(rows)])
     rows = quotable(rows.sort_values("ratio", kind="stable"))
     shapes = [shape_of(row) for row in rows.itertuples()]

@@ -24,9 +24,10 @@ from matmul_sweep.experiment.report.facts.beside import (
     ladders,
     loads,
 )
-from matmul_sweep.experiment.report.facts.cards import cards, tried
+from matmul_sweep.experiment.report.facts.cards import COPY, cards, tried
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
+from matmul_sweep.experiment.report.facts.peaks import ceiling
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
 from matmul_sweep.experiment.report.facts.ways import ways
@@ -40,6 +41,7 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "data_set": data_set(results),
         "device": results.device,
+        "copy_gb_s": ceiling(results, COPY),
         "scope": scope(results),
         "operations": operations(),
         "findings": findings(results),

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     in_words,
     processor,
-    version_words,
+    version_of,
 )
 from matmul_sweep.experiment.report.facts.cards import points, roof
 from matmul_sweep.experiment.report.figures import style
@@ -32,7 +33,7 @@ def cards(results: Results) -> Figure:
         (other, results.of(name), rows)
         for other in results.others
         for name in OPERATIONS
-        if len(rows := points(results.of(name), other.of(name)).sort_values("intensity"))
+        if len(rows := predictable(points(results.of(name), other.of(name))))
     ]
     need(panels, "No other card with a published data set computed the same products.")
     made, grid = style.panels(rows=len(panels), height=1.8)
@@ -45,11 +46,18 @@ def cards(results: Results) -> Figure:
     return made
 
 
+def predictable(points: pd.DataFrame) -> pd.DataFrame:
+    """Those that the prediction is for, or all if there is none, by intensity."""
+    known = points[points.bound.notna()]
+    return (known if len(known) else points).sort_values("intensity")
+
+
 def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.DataFrame]]) -> str:
     """From how many times to how many times as fast this card is as the first other one."""
     other, here, rows = panels[0]
-    low, high = (significant(float(end), 2) for end in (rows.faster.min(), rows.faster.max()))
-    kernels = "" if version_words(results) == version_words(other) else " with other kernels"
+    low, high = (significant(float(end)) for end in (rows.faster.min(), rows.faster.max()))
+    same = version_of(results.device) == version_of(other.device)
+    kernels = "" if same else f" with kernels {version_of(other.device)}"
     return (
         f"{processor(results.device)} is {low} to {high} times as fast as "
         f"{processor(other.device)}{kernels} in {here.product.title}"
@@ -66,4 +74,5 @@ def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:
         limits = [np.minimum(x * copy, rate) for copy, rate in (own, theirs)]
         ax.plot(x, limits[0] / limits[1], color=style.INK, label="predicted")
     style.log_values(ax, axis="x")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
     name_lines([ax], here)

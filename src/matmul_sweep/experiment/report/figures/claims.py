@@ -50,7 +50,8 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 def of_peak(view: Results) -> str:
     """`sgemm reaches 56.4 TFLOP/s at n = 4096 in turn, 84% of the peak of the float32 units`: the
-    last step at its best square size; without the share where no peak is known."""
+    last step at its best square size; without the share where no peak is known, and with the
+    library's rate where that is higher."""
     rows = squares(quotable(fastest(view.timed())))
     own = rows[rows.kernel.isin(view.told[-1:])]
     if own.empty:
@@ -62,7 +63,11 @@ def of_peak(view: Results) -> str:
     units = view.product.units.items()
     peaks = sorted((peak, words) for name, words in units if (peak := unit_peak(view, name)))
     shares = [f"{percent(row.tflops / peak)} of the peak of the {words}" for peak, words in peaks]
-    return ", ".join([f"{view.title(row.kernel)} reaches {rate}", *shares[-1:]])
+    there = rows[(rows.n == row.n) & rows.kernel.isin(view.full_rivals)]
+    faster = there.nlargest(1, "tflops")[lambda best: best.tflops > row.tflops]
+    theirs = [f"{view.title(best.kernel)} {significant(best.tflops * per_tflops)}"
+              for best in faster.itertuples()]  # fmt: skip
+    return ", ".join([f"{view.title(row.kernel)} reaches {rate}", *shares[-1:], *theirs])
 
 
 def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:

@@ -82,7 +82,7 @@ def way_note(results: Results, rows: pd.DataFrame | None) -> str:
     how many cards, because two jobs may have had two."""
     caches = [] if rows is None else sorted(set(rows.cache[results.gpu(rows)]))
     words = {"alone": " · alone, at its own clock",
-             "hot": " · in turn, hot: inputs may lie in the L2",
+             "hot": " · in turn, hot",
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     several = caches != ["alone"] and len(results.cards) > 1

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.offsetbox import AnnotationBbox, DrawingArea
 
 from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, say
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
 # Inches of height that title and notes of a figure take, and title and labels of a row, about.
 AROUND, WITHIN = 0.8, 0.4
+SAMPLE = 15  # points: the length of a line's sample
 NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
 
 
@@ -23,17 +25,30 @@ def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
     heights = spread([y for _, y, *_ in ends], gap(ax))
     for (x, end, line, text), y in zip(ends, heights, strict=True):
         colour = line.get_color()
-        if x >= NEAR:
+        if x >= NEAR and line.get_linestyle() != "None":
             ax.annotate(
                 "", xy=(x, end), xytext=(BESIDE, y), xycoords="axes fraction",
                 textcoords="axes fraction", annotation_clip=False, zorder=1,
                 arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6,
                             "shrinkA": 2, "shrinkB": 3},
             )  # fmt: skip
-        ax.plot(BESIDE, y, marker=line.get_marker(), color=colour, markersize=4.5,
-                markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
-        say(ax, text, (BESIDE, y), (6, 0), xycoords="axes fraction", va="center",
+        ax.add_artist(AnnotationBbox(
+            sample(line), (BESIDE, y), xycoords="axes fraction", box_alignment=(0, 0.5),
+            frameon=False, pad=0, annotation_clip=False,
+        ))  # fmt: skip
+        say(ax, text, (BESIDE, y), (SAMPLE + 5, 0), xycoords="axes fraction", va="center",
             annotation_clip=False)  # fmt: skip
+
+
+def sample(line: Line2D) -> DrawingArea:
+    """A piece of a line, with its marker in the middle."""
+    area = DrawingArea(SAMPLE, 0)
+    piece = Line2D([0, SAMPLE / 2, SAMPLE], [0, 0, 0])
+    piece.update_from(line)
+    piece.set(markevery=[1], markersize=4, transform=area.get_transform(), clip_path=None)
+    piece.set_clip_box(None)
+    area.add_artist(piece)
+    return area
 
 
 def shares(ax: Axes, line: Line2D) -> np.ndarray:

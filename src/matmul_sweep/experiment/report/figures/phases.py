@@ -5,14 +5,14 @@ from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results, fastest, squares
 from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines, need
+from matmul_sweep.experiment.report.figures.figure_base import figure, name_lines, need
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations.gemm import GEMM
 
 PHASE_KERNELS = ["cublas_sgemm", "shared"]
-# Phases are grey, so that a colour always means a kernel.
+# All but the kernel are grey, so that a colour always means one.
 PHASES = {
-    "kernel": ("kernel", None),
+    "kernel": ("kernel", Look(style.STEPS[3], "o")),
     "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
     "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
     "end_to_end": ("end to end", Look(style.INK, "s")),
@@ -32,7 +32,7 @@ def copies(results: Results) -> Figure:
     for ax, kernel in zip(axes, kernels, strict=True):
         for phase, (words, line) in PHASES.items():
             own = rows[(rows.kernel == kernel) & (rows.phase == phase)]
-            style.draw_line(ax, own.n, own.time_ms, line or look(results, kernel), words)
+            style.draw_line(ax, own.n, own.time_ms, line, words)
         style.size_axis(ax, rows[rows.kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")

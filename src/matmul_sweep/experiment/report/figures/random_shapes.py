@@ -56,15 +56,15 @@ def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     """The ratios in order over the share of the shapes, of many shapes with three in words."""
     low, high = min(rows.ratio.min(), 1), max(rows.ratio.max(), 1)
     style.log_values(ax)
-    ax.set_ylim(low * (low / high) ** 0.4, high * (high / low) ** 0.1)  # words at the foot
+    ax.set_ylim(low * (low / high) ** 0.1, high * (high / low) ** 0.3)  # words at the top
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     style.parity(ax)
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
     if len(rows) >= FEW:
         ratios = rows.ratio.quantile([*MARKED])
-        ax.vlines([*MARKED], 0, ratios, style.QUIET, (0, (2, 2)), linewidth=0.8, zorder=0)
+        ax.vlines([*MARKED], 0, ratios, style.QUIET, (0, (2, 2)), linewidth=1, zorder=1.5)
         said = [f"{MARKED[share]} {significant(ratio)}" for share, ratio in ratios.items()]
-        style.say(ax, "\n".join(said), (1, 0), (-3, 3), xycoords="axes fraction", ha="right")
+        style.say(ax, "\n".join(said), (0, 1), (4, -3), xycoords="axes fraction", va="top")
     ax.tick_params(labelbottom=False)
 
 

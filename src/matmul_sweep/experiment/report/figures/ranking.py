@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -25,6 +25,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 LETTERS = 78  # of a line below all bars
+ABOVE = 0.13  # of the highest bar: the height of the words above one
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
@@ -37,17 +38,19 @@ def ladder(results: Results) -> Figure:
     heights, unit = climbed["heights"], climbed["unit"]
     need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     need([*heights][1:], "One step only was timed in the way that leads.")
-    made, [[ax]] = style.panels(height=3.0)
-    for place, (name, height) in enumerate(heights.items()):
-        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
-        words = significant(height) + gained(climbed["stairs"][name])
-        style.say(ax, words, (place, height), (0, 3), ha="center", zorder=5)
     known = {step["name"]: step for step in climbed["steps"]}
     steps = [known[name] for name in heights]
     top = known[climbed["top"]]
     fastest = sorted(top["shares"], key=lambda share: share["ratio"])[:1]
-    for share in fastest:
-        rate = max(heights.values()) / share["ratio"]
+    rates = [max(heights.values()) / share["ratio"] for share in fastest]
+    made, [[ax]] = style.panels(height=3.0)
+    for place, (name, height) in enumerate(heights.items()):
+        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
+        words = significant(height) + gained(climbed["stairs"][name])
+        meets = any(0 < rate - height < ABOVE * max([rate, *heights.values()]) for rate in rates)
+        inside: dict[str, Any] = {"va": "top", "color": "white", "bbox": None} if meets else {}
+        style.say(ax, words, (place, height), (0, -4 if meets else 3), ha="center", **inside)
+    for share, rate in zip(fastest, rates, strict=True):
         ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
         words = f"{share['library']['title']}: {significant(rate)} {unit}"
         style.say(ax, words, (0, rate), (2, 2), va="bottom", xycoords=("axes fraction", "data"))
@@ -55,11 +58,13 @@ def ladder(results: Results) -> Figure:
     ax.grid(visible=False, axis="x")
     other = published(whole)
     card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
-    ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
+    # In turn a bar is as high as if it had the clock of the last one.
+    clock = "" if climbed["way"] == "alone" else f", at the clock of {steps[-1]['title']}"
+    ax.set_title(f"{unit} at n = {climbed['size']}{clock}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     # Alone sentences tell the fastest library only.
     told = fastest if climbed["way"] == "alone" else top["shares"]
-    style.claim(made, reached([*heights.values()], unit, top["title"], told))
+    style.claim(made, as_fast(heights, known, top["title"], told))
     return made
 
 
@@ -79,22 +84,23 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
     ax.set_xticks(range(len(steps)), adds, minor=True)
     lines = max(words.count("\n") + 1 for words in titles)
     ax.tick_params("x", which="minor", length=0, labelcolor=style.QUIET,
-                   labelsize=style.SMALL_TEXT - 0.5, pad=4 + 11 * lines)  # fmt: skip
+                   labelsize=style.SMALL_TEXT - 0.5, pad=6 + 12 * lines)  # fmt: skip
 
 
-def reached(
-    heights: Sequence[float], unit: str, title: str, shares: Sequence[dict[str, Any]]
-) -> str:
-    """From the first bar to the highest, which has this title, and beside the libraries."""
-    said = [f"From {significant(heights[0])} to {significant(max(heights))} {unit}"]
-    libraries = [
+def as_fast(
+    heights: Mapping[str, float], steps: Mapping[str, Any], title: str,
+    shares: Sequence[dict[str, Any]],
+) -> str:  # fmt: skip
+    """How the highest bar, which has this title, compares with the first one and the libraries;
+    empty if it is the first one and no library has an interval."""
+    first, gain = next(iter(heights)), max(heights.values()) / next(iter(heights.values()))
+    said = [f"{significant(gain)} times as fast as {steps[first]['title']}"] if gain > 1 else []
+    said += [
         f"{words} {share['library']['title']}"
         for share in shares
         if share["interval"] and (words := beside(share["ratio"], *share["interval"]))
     ]
-    if libraries:
-        said.append(f"{title} is {listed(libraries)}")
-    return ": ".join(said)
+    return f"{title} is {listed(said)}" if said else ""
 
 
 @figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=LEADS)

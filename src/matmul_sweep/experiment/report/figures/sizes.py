@@ -29,6 +29,7 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     size_panels,
 )
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 
@@ -52,7 +53,8 @@ def rate(results: Results) -> Figure:
     kernel_lines(ax, results, rows, "rate")
     if on_gpu.any():
         peak_lines(ax, results, rows.n, per_tflops)
-    style.size_axis(ax, rows.n, words="n, columns of C")
+    words = style.SIZE if len(squares(rows)) else "n, columns of C"
+    style.size_axis(ax, rows.n, words=words)
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
     name_lines([ax], results)
@@ -94,7 +96,13 @@ def share(results: Results) -> Figure:
     # decide on the limit.
     usual = ABOVE * drawn.ratio.quantile(USUAL)
     most = 1.05 * drawn[["ratio", "ratio_high"]].max(axis=None)
-    axes[0].set_ylim(0, max(1.1, min(usual, most)))
+    top = max(1.1, min(usual, most))
+    axes[0].set_ylim(0, top)
+    for ax, own in zip(axes, panels.values(), strict=True):
+        cut = own.loc[own.ratio.idxmax()]
+        if cut.ratio > top:
+            style.say(ax, f"↑ {significant(cut.ratio)}", (cut.n, 1), (3, -1), va="top",
+                      xycoords=("data", "axes fraction"))  # fmt: skip
     name_lines(axes, results)
     style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
     return made

@@ -161,8 +161,8 @@ def grid_of(ax: Axes) -> GridSpecBase:
 def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
         **where: Any) -> None:  # fmt: skip
     """Small words on paper, some points from a place."""
-    ax.annotate(text, at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
-                **where)  # fmt: skip
+    look: dict[str, Any] = {"bbox": PAPER, "fontsize": SMALL_TEXT}
+    ax.annotate(text, at, offset, textcoords="offset points", **look | where)
 
 
 def named_lines(ax: Axes) -> dict[str, Line2D]:

@@ -18,6 +18,7 @@ from matmul_sweep.experiment.dataset.selection import (
     fastest,
     of_series,
     processor,
+    quotable,
     squares,
     thermally_throttled,
 )
@@ -51,7 +52,7 @@ def times_of(
         rows = select(fastest(source.timed()))
         rows = rows[rows.kernel.isin(kernels) & (rows.n <= most)]
         hot = thermally_throttled(rows.throttled)
-        return rows[["kernel", "n", "time_ms"]].assign(hot=hot, card=card)
+        return rows[["kernel", "n", "time_ms", "time_low_ms"]].assign(hot=hot, card=card)
 
     own = chosen(results, "")
     if other := stand_in(results):
@@ -185,7 +186,7 @@ def time_loglog(results: Results) -> Figure:
     name_lines([ax], results, context=True)
     best = (rows.time_ms / rows.n**3).groupby(rows.kernel).min().sort_values()
     ends = [*best.index[:1], *best.index[-1:]]
-    style.claim(made, took(results, rows[rows.kernel.isin(ends)]))
+    style.claim(made, took(results, quotable(rows[rows.kernel.isin(ends)])))
     return made
 
 
