@@ -62,7 +62,7 @@ ENTRY = """## {title}
 {source}
 ```
 
-{kind} in line {line}, `{text}`{elsewhere}. The smallest shape that shows it is {shape}: {what}.{rule}
+{kind} in line {line}, {text}. The smallest shape that shows it is {shape}: {what}.{rule}
 
 {picture}Cure: `{cure}`
 
@@ -105,7 +105,8 @@ def told(exhibit: Exhibit) -> str:
         picture = f"C at {run.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
     rule = f" In general, {exhibit.rule}." if exhibit.rule else ""
     changed = {"source": exhibit.source.strip(), "kind": exhibit.kind.capitalize(), "rule": rule}
-    changed["text"] = exhibit.source.splitlines()[exhibit.line - 1].strip()
+    text = exhibit.source.splitlines()[exhibit.line - 1].strip()
+    changed["text"] = f"`{text}`{exhibit.elsewhere}"
     return ENTRY.format_map(vars(exhibit) | changed | {"picture": picture})
 
 

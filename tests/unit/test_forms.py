@@ -356,7 +356,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "transposed by its name": (kernel(SQUARE.replace("B", "B_T"), b="B_T[j * n + p]"), "",
                                "f is correct"),
     "threads in a line": (tiled("x = threadIdx.x % T, y = threadIdx.x / T"), "",
-                          r"f is correct(?s:.*)guessed, .*block=64x1\.(?s:.*)Blocks of 64×1 threads"),
+                          r"f is correct(?s:.*)guessed, .*block=64x1\.(?s:.*)of 64×1 threads"),
     "arrays that overlap": (OVERLAPPING, "shared=512",
                             "overlapping arrays, line 4(?s:.*)Bs begins at the address"),
     "a row for each thread": (
