@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import product
 from typing import Any
 
 from tree_sitter import Node
@@ -22,6 +23,7 @@ from matmul_sweep.operations.dtypes import DTYPES
 
 MOST_STEPS = 20_000  # of a program, before it is given up
 LOOP_STEPS = 1000  # of a loop, before it is left: it fills matrices, and says nothing of a launch
+NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
 Value = int | float | Extents | None
 BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
@@ -120,10 +122,12 @@ class Host:
         self.found: Launched | None = None
 
     def launch(self) -> Launched | None:
-        """The kernel's first launch; None if the program has none, or it is not found."""
-        for function in self.starts:
-            self.frames = [self.frame_of(function)]
-            with suppress(Found, Returned, TooLong, RecursionError):
+        """The kernel's first launch; None if the program has none, or it is not found. It is called
+        without words, or else with any, which are sizes."""
+        for function, words in product(self.starts, (1, None)):
+            self.steps = 0
+            with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
+                self.frames = [self.frame_of(function, words)]
                 for declaration in self.extents_outside:
                     self.run(declaration)
                 self.run(function.child_by_field_name("body"))
@@ -159,8 +163,9 @@ class Host:
         named = ((syntax.declared_names(one), one) for one in self.functions)
         return {text_of(names[-1], self.text): one for names, one in named if names}
 
-    def frame_of(self, function: Node) -> Frame:
-        """A function's parameters, with what its first call in the file gives them."""
+    def frame_of(self, function: Node, words: int | None) -> Frame:
+        """A function's parameters, with what its first call in the file gives them. words: how many
+        the program is called with, its name among them."""
         frame = Frame()
         name = next((name for name, one in self.by_name.items() if one.id == function.id), "")
         template = next(iter(syntax.around(function, "template_declaration")), None)
@@ -184,8 +189,9 @@ class Host:
             default = syntax.part(parameter, "default_value", self.text)
             said = passed[i] if i < len(passed) else default
             own = text_of(names[0], self.text) if names else ""
-            if own and (said or own == "argc"):  # a program that is called without words
-                frame.variables[own] = self.read(said) if said else 1
+            count = name == "main" and i == 0
+            if own and (said or count):
+                frame.variables[own] = words if count else self.read(said)
         return frame
 
     # ---- Statements -------------------------------------------------------------------------
@@ -196,7 +202,8 @@ class Host:
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooLong
-        getattr(self, f"run_{node.type}", self.run_parts)(node)
+        with suppress(*NOT_KNOWN):
+            getattr(self, f"run_{node.type}", self.run_parts)(node)
 
     def run_parts(self, node: Node) -> None:
         for child in node.named_children:
@@ -300,7 +307,7 @@ class Host:
         try:
             statement = parsed(f"({text});").named_children[0]
             return self.value(statement.named_children[0]) if statement.named_children else None
-        except IndexError:
+        except NOT_KNOWN:
             return None
         finally:
             self.text = own
@@ -320,7 +327,7 @@ class Host:
             return None
         try:
             found: Value = tell(node)
-        except (ArithmeticError, TypeError, ValueError):
+        except NOT_KNOWN:
             return None
         return found
 

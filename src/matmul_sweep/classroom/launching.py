@@ -133,7 +133,7 @@ class Launch:
         known = replace(known, depth=program.far.grid[2])
         if not program.constant:
             return known
-        goes_on = program.own_shape is None or "gridDim" in program.kernel.body
+        goes_on = strides(program.kernel)
         return replace(known, fixed=program.far.grid) if goes_on else known
 
 
@@ -413,12 +413,15 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     code = source.needed_by(kernel)[source]
     if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
         return 1
-    size = r"\bgridDim\s*\.\s*x\b"
+    return 0 if uses(code, "blockIdx", "[yz]") else STRIDING_BLOCKS * strides(kernel)
+
+
+def strides(kernel: Kernel) -> bool:
+    """Whether a kernel's threads go on by the size of the grid."""
+    size = r"\bgridDim\s*\.\s*[xyz]\b"
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
-    strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    in_a_line = not uses(code, "blockIdx", "[yz]")
-    return STRIDING_BLOCKS if strides and in_a_line else 0
+    return bool(re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body))
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:

@@ -283,7 +283,7 @@ class Teller:
 
     def overlapping(self) -> Iterator[Mistake]:
         """The `extern __shared__` arrays behind the first, none of which has memory of its own."""
-        for name, _, node in self.program.overlapping:
+        for name, *_, node in self.program.overlapping:
             what = f"{name} begins at the address of every other `extern __shared__` array"
             yield self.made("overlapping arrays", line_of(node), what)
 

@@ -164,8 +164,8 @@ class Program:
         return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
 
     @cached_property
-    def overlapping(self) -> list[tuple[str, str, Node]]:
-        """Name, type and declaration of the kernel's `extern __shared__` arrays behind the first:
+    def overlapping(self) -> list[tuple[str, str, str, Node]]:
+        """Name, type, extents of the rows and declaration of the kernel's `extern __shared__` arrays behind the first:
         all of them begin at one address."""
         return syntax.dynamic_arrays(self.kernel, self.source.text)[1:]
 
@@ -173,9 +173,9 @@ class Program:
     def for_cpu(self) -> str:
         """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
-        for name, kind, node in syntax.dynamic_arrays(self.kernel, self.source.text):
+        for name, kind, rows, node in syntax.dynamic_arrays(self.kernel, self.source.text):
             written = text_of(node, self.source.text)
-            pointer = f"{kind}* {name} = reinterpret_cast<{kind}*>(::trial_shared);"
+            pointer = f"{kind} (*{name}){rows} = reinterpret_cast<{kind} (*){rows}>(::trial_shared);"
             text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "namespace cuda_on_cpu { extern double alpha, beta; }\n"
         factors += "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"

@@ -33,6 +33,7 @@ HOST_ONLY = re.compile(
     r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<<"
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
+CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -171,7 +172,8 @@ class Source:
         kernels = [*self.kernels.values()]
         found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
-        return found + [one for one in kernels if other and one.name in self.launchers]
+        return found + [one for one in kernels if other and one.name in self.launchers
+                        and syntax.takes_matrices(one)]  # fmt: skip
 
     @property
     def lacking(self) -> str:
@@ -350,10 +352,15 @@ class Definition:
 
 
 def without(text: str, nodes: Iterable[Node]) -> str:
-    """A text with blanks in the place of some nodes of its tree."""
+    """A text with blanks in the place of some nodes of its tree, but for an end of a condition that
+    begins elsewhere, or a beginning: `#ifdef __cplusplus` around `extern "C" {`."""
     for node in nodes:
         start, end = node.start_byte, node.end_byte
-        text = text[:start] + blank(text[start:end]) + text[end:]
+        lines = text[start:end].splitlines(keepends=True)
+        told = [found[1] for line in lines if (found := CONDITION.match(line))]
+        apart = told.count("if") != told.count("endif")
+        kept = "".join(one if apart and CONDITION.match(one) else blank(one) for one in lines)
+        text = text[:start] + kept + text[end:]
     return text
 
 

@@ -31,6 +31,9 @@ NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identif
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
+GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
+SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
+VECTOR = re.compile(r"(?<![a-z])[vV]ec(?:tor)?(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 
@@ -239,22 +242,40 @@ def adds_products(kernel: Kernel, text: str) -> bool:
     """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
     that may. One loop of a thread that has one index is that of a product with a vector."""
     kinds = ("for_statement", "while_statement", "do_statement")
-    loops = [text_of(one, text) for one in of_type(kernel.node, *kinds)]
+    loops = [part(one, "body", text) for one in of_type(kernel.node, *kinds)]
     indices = set(re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", kernel.body))
     vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
-    adds = r"\+=[^;]*\*|=[^;=]*\+[^;]*\*|fma|FMA|mma|dot|\bmad"
-    return not vector and bool(re.search(adds, " ".join(loops)))
+    if vector or not takes_matrices(kernel):
+        return False
+    inside = GOES_ON.sub("", " ".join(loops))
+    while (flat := SUBSCRIPT.sub("", inside)) != inside:
+        inside = flat
+    adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
+    sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
+    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in kernel.body)
 
 
-def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
-    """Name, type and declaration of each `extern __shared__` array of a kernel that has one
-    extent."""
+def takes_matrices(kernel: Kernel) -> bool:
+    """Whether a kernel may take matrices to multiply: none is called a vector, and one alone is
+    read at two places at least, as AᵀA is."""
+    pointers = [one for one in kernel.parameters if one.pointers]
+    names = {one.name for one in pointers}
+    if any(map(VECTOR.search, names)) or {"x", "y"} <= names:
+        return False
+    matrix = min(pointers, key=lambda one: not one.constant, default=None)
+    alone = matrix and len(pointers) == 2
+    return not alone or len(re.findall(rf"\b{matrix.name}\b", kernel.body)) > 1
+
+
+def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, str, Node]]:
+    """Name, type, extents of the rows and declaration of each `extern __shared__` array of a
+    kernel."""
     found = []
     for one in of_type(kernel.node, "declaration"):
         bare = NO_TYPE.sub(" ", text_of(one, text))
-        declared = re.fullmatch(r"\s*(\S.*?)\s*\b(\w+)\s*\[\s*\]\s*;", bare, re.DOTALL)
+        declared = re.fullmatch(r"\s*(\S.*?)\s*\b(\w+)\s*\[\s*\]([^;=]*);", bare, re.DOTALL)
         if declared and re.match(r"extern\b.*\b__shared__\b", text_of(one, text), re.DOTALL):
-            found.append((declared[2], declared[1], one))
+            found.append((declared[2], declared[1], declared[3].strip(), one))
     return found
 
 
