@@ -93,8 +93,8 @@ def parse() -> argparse.Namespace:
 
 
 def is_setting(word: str) -> bool:
-    """Whether a word of the command line is no path: a path may have = in it."""
-    return "=" in word and "/" not in word and not Path(word).exists() and ".cu" not in word
+    """Whether a word of the command line is no path: a path may have = in it, and a grid /."""
+    return word.startswith("grid=") or "=" in word and "/" not in word and not Path(word).exists() and ".cu" not in word
 
 
 def hand_ins_below(folder: Path) -> list[Path]:

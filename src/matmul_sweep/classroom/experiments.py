@@ -228,16 +228,21 @@ class Bench:
 
     @property
     def arithmetic(self) -> str:
-        """How precisely the kernel multiplies: tf32 if it says so."""
+        """How precisely the kernel multiplies: tf32 if it says so, or rounds to half, which has as
+        many bits."""
         text = "".join(self.program.needed.values())
-        tensor = self.signature.operation.dtype == "float32" and re.search(r"\btf32\b", text)
+        tensor = self.signature.operation.dtype == "float32" and re.search(
+            r"\btf32\b|\b__float2half(?s:.*)\bmma_sync", text)  # fmt: skip
         return "tf32" if tensor else "full"
 
     @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = re.escape(self.signature.name_of("C"))
-        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
+        added = (
+            rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+=|=[^;=]*\b{c}\s*\["
+            rf"|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
+        )
         return bool(re.search(added, self.program.kernel.body))
 
     @property
@@ -329,10 +334,20 @@ class Bench:
         sides = (m, n, k) if len(names) == 3 else (k, n)
         return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
 
+    @property
+    def only(self) -> Shape | None:
+        """The shape of the file's own sizes, if its launch has extents for nothing else."""
+        own = self.launch.program
+        literal = own and own.constant and not self.launch.fixed and self.seed is None
+        small = own.own_shape if own and literal else None
+        return small if small and small.operations < MANY else None
+
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
         each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
+        if self.only:
+            return [self.only]
         rows, columns = (min(side, 64) for side in self.launch.tile)
         high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
@@ -399,7 +414,7 @@ class Bench:
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
-        names = shape.__match_args__
+        names = () if self.only else shape.__match_args__
         for name in names:
             fixed = name in self.signature.fixed
             for less in () if fixed else self.candidates(getattr(shape, name)):

@@ -141,6 +141,7 @@ class FileLaunch:
         """The shape of the file's own sizes, if it has them."""
         sizes = {p.role: value for p, _, value in passed(self.signature, self.own)
                  if p.role in ("m", "n", "k")}  # fmt: skip
+        sizes |= self.signature.fixed
         kind = self.signature.operation.shape
         if self.signature.square:
             sizes = dict.fromkeys(kind.__match_args__, next(iter(sizes.values()), None))

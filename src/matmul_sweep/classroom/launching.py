@@ -25,11 +25,12 @@ from matmul_sweep.classroom.syntax import (
     text_of,
 )
 from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
 # Settings that are no constants of the source.
-OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k order a b c")
+OWN = word_set("kernel block blocks grid tile shared multiple most_rows most_columns m n k order a b c")
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
@@ -63,7 +64,8 @@ CROSSED = "|".join(
 class Launch:
     """block: extents (x, y, z). tile: rows and columns of C per block, or None if it is to be found
     by experiment. shared_bytes: dynamic shared memory. multiple: of which all dimensions are.
-    blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
+    blocks: of the grid at every shape, or 0. grid: what a setting says of its extents, as functions
+    of m, n and k. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
     LINEAR if along its elements, or along tiles of its rows. program: the launch in the file, which
@@ -80,6 +82,7 @@ class Launch:
     constants: Mapping[str, str]
     order: str = COLUMNS_FIRST
     blocks: int = 0
+    grid: tuple[str, ...] = ()
     most: tuple[int, int] = (EVERYTHING, EVERYTHING)
     program: FileLaunch | None = None
     fixed: plans.Grid | None = None
@@ -115,6 +118,8 @@ class Launch:
     def covering(self, shape: Shape) -> plans.Grid:
         """The grid that covers C with tiles."""
         assert self.tile
+        if self.grid:
+            return in_three(sides_of_grid(self.grid, shape))
         if self.blocks:
             return self.blocks, 1, self.depth
         if self.order == LINEAR:
@@ -183,8 +188,27 @@ def launch_of(
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
         most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
-        possible=tuple(blocks) if len(blocks) > 1 else (),
+        possible=tuple(blocks) if len(blocks) > 1 else (), grid=said_grid(settings, where),
     )  # fmt: skip
+
+
+def said_grid(settings: Mapping[str, str], where: str) -> tuple[str, ...]:
+    """The extents of the grid that a setting says. Raises UserError."""
+    texts = tuple(settings["grid"].split(",")) if "grid" in settings else ()
+    try:
+        if len(texts) > 3 or min(sides_of_grid(texts, Gemm(1024, 1024, 1024)), default=1) < 1:
+            raise UserError("no grid")
+    except UserError:
+        example = "such as grid=(n+15)/16,(m+15)/16"
+        said = f"grid={settings['grid']}: write up to three extents by m, n and k, {example}"
+        raise UserError(f"{where}: {said}") from None
+    return texts
+
+
+def sides_of_grid(texts: Sequence[str], shape: Shape) -> list[int]:
+    """The extents of a grid at a shape, one at least. Raises UserError."""
+    sizes = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
+    return [max(1, evaluate(text.replace("/", "//"), sizes)) for text in texts]
 
 
 def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:

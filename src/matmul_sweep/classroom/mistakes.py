@@ -134,11 +134,27 @@ class Teller:
         line, kind = self.line(*finding.get("places", ())), finding["kind"]
         if tell := getattr(self, f"tell_{kind}", None):
             found: Mistake = tell(finding, line)
-            where = self.place_in_header(*finding.get("places", ()))
-            return found if found.line else replace(found, what=found.what + where)
+            return self.with_headers(found, finding)
         kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
         fields = {"name": self.name_of(finding.get("array", "")), **finding}
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
+
+    def with_headers(self, found: Mistake, finding: Mapping[str, Any]) -> Mistake:
+        """A mistake with the lines of headers, where that of the hand-in is 0."""
+        where = self.place_in_header(*finding.get("places", ()))
+        other = self.place_in_header(finding.get("other", -1))
+        told = [one.strip(" ()") for one in (where, other) if one]
+        if not str(finding.get("what", "write")).startswith("write"):
+            told.reverse()
+        if not told:
+            return found
+
+        def named(text: str) -> str:
+            places = iter(told)
+            return re.sub(r"\bline 0\b", lambda _: next(places, told[0]), text)
+
+        end = "" if found.line or "line 0" in found.what else where
+        return replace(found, what=named(found.what) + end, cure=named(found.cure))
 
     def tell_refused(self, finding: Mapping[str, Any], _: int) -> Mistake:
         return self.made(finding["mistake"], finding["line"], finding["what"], finding["cure"])

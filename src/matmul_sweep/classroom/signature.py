@@ -156,6 +156,10 @@ def signature_of(
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     roles |= {name: role for name in numbers if (role := role_beside(name, letters))}
     numbers = [name for name in numbers if name not in roles]
+    told = [name for name in numbers if settings.get(name, "").isdecimal() and name not in "mnk"]
+    if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
+        roles |= {name: f"{GIVEN}{name}" for name in told}
+        numbers = [name for name in numbers if name not in told]
     if not numbers:
         parameters += constants_as_parameters(sizes, letters, operation, settings)
         numbers = [p.name for p in parameters if p.value]
@@ -185,8 +189,8 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     """The same dimensions, divided until none is larger than a CPU can try: by a number after which
-    each is a multiple of the same tiles as before, if there is one, or else by 2 as often as it
-    takes."""
+    each is a multiple of the same tiles as before, if there is one, or else each of the larger ones
+    by 2 as often as it takes."""
     small = dict(sizes)
     most = max(sizes.values(), default=0)
     if most <= LARGEST_SIZE:
@@ -198,7 +202,7 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
         if like and max(divided.values()) <= LARGEST_SIZE:
             return divided
     while max(small.values(), default=0) > LARGEST_SIZE:
-        small = {name: -(-value // 2) for name, value in small.items()}
+        small = {name: -(-one // 2) if one > LARGEST_SIZE else one for name, one in small.items()}
     return small
 
 
@@ -301,6 +305,14 @@ def constants_as_parameters(
     if len(names) < 2 and len(alone) == 1:
         names = alone
     return [Parameter(name, "int", False, True, value=sizes[name]) for name in names]
+
+
+def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
+    """The constant that is m by its name, if those of a kernel are n and k: it takes its rows of C
+    from the grid."""
+    rows = {name: value for name, value in known.items() if bare_letter(name) == "m"}
+    lacking = {*map(bare_letter, sizes)} & {*"mnk"} == {"n", "k"}
+    return rows if lacking and len(rows) == 1 else {}
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
@@ -426,9 +438,13 @@ def question_of_more(name: str, where: str) -> UserError:
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
-    """Which of the numbers is m, which n and which k, of so many."""
+    """Which of the numbers is m, which n and which k, of so many. One of two that are called alike
+    may be the only dimension, and the other a tile's."""
     roles = DIMENSIONS.get(len(names), "mnk") if count == 3 else "mn"
     example = " ".join(f"{role}={name}" for role, name in zip(roles, names, strict=False))
+    if len(names) == 2 and (letter := bare_letter(names[0])) == bare_letter(names[1]) != "":
+        tile, whole = sorted(names, key=len)
+        example = f"{letter}={whole} {tile}=16"
     asked = f"{where} takes {', '.join(names)}: which is which in {PRODUCTS[count]}"
     return question(asked, example)
 

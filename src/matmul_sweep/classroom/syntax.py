@@ -79,6 +79,10 @@ class Kernel:
     body: str
     node: Node = field(repr=False)
 
+    def declares(self, name: str) -> bool:
+        """Whether it has a variable of this name."""
+        return bool(re.search(rf"\b(?!return\b)\w+[\s*&]+{name}\s*[=;,{{\[]", self.body))
+
     @property
     def path(self) -> str:
         """Its name as code outside its namespaces writes it."""
@@ -252,7 +256,7 @@ def adds_products(kernel: Kernel, text: str) -> bool:
         inside = flat
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
-    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in kernel.body)
+    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in text_of(kernel.node, text))
 
 
 def takes_matrices(kernel: Kernel) -> bool:
@@ -265,6 +269,12 @@ def takes_matrices(kernel: Kernel) -> bool:
     matrix = min(pointers, key=lambda one: not one.constant, default=None)
     alone = matrix and len(pointers) == 2
     return not alone or len(re.findall(rf"\b{matrix.name}\b", kernel.body)) > 1
+
+
+def fragment_extents(kernel: Kernel) -> set[str]:
+    """The words among the arguments of its tensor-core fragments."""
+    return {word for inside in re.findall(r"\bfragment\s*<([^;]*?)>\s*\w", kernel.body)
+            for word in re.findall(r"\w+", inside)}  # fmt: skip
 
 
 def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, str, Node]]:

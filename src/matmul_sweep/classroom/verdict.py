@@ -48,12 +48,13 @@ from matmul_sweep.classroom.signature import (
     Parameter,
     question_of_more,
     question_of_roles,
+    rows_of_grid,
     signature_of,
     small_sizes,
     with_numbers,
 )
 from matmul_sweep.classroom.source import Source, read
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
@@ -64,7 +65,7 @@ SAMPLED = "sampled"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
-LAUNCH_SETTINGS = {"block", "tile", "blocks", "shared"}
+LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -212,7 +213,9 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
     values = known_values(source, own | numbers)
-    sizes = {name: values[name] for name in used_constants(kernel, values)}
+    tiles = fragment_extents(kernel)
+    sizes = {name: values[name] for name in used_constants(kernel, values) if name not in tiles}
+    sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
     if (small := small_sizes(signature.sizes) | told) != signature.sizes:

@@ -1,6 +1,8 @@
 // Cooperative groups on the CPU: blocks, and tiles of a warp.
 #pragma once
 
+#include "barriers.h"
+
 namespace cooperative_groups {
 
 #define CALLER size_t line = __builtin_LINE()
@@ -18,10 +20,10 @@ public:
 
 inline thread_block this_thread_block() { return {}; }
 
-// `Size` neighbouring threads of a warp, a power of two.
+// `Size` neighbouring threads of a block, a power of two; those of several warps only wait.
 template <unsigned Size>
 class thread_block_tile {
-    static_assert(Size && Size <= 32 && !(Size & (Size - 1)), "a tile has 1, 2, 4, 8, 16 or 32 threads");
+    static_assert(Size && Size <= 1024 && !(Size & (Size - 1)), "a tile has 1 to 1024 threads, a power of 2");
 
     static unsigned first() { return cuda_on_cpu::lane_number() / Size * Size; }
     static unsigned mask() { return (Size == 32 ? ~0u : (1u << Size % 32) - 1) << first(); }
@@ -32,7 +34,14 @@ public:
     static unsigned meta_group_size() { return unsigned((cuda_on_cpu::thread_count + Size - 1) / Size); }
     static constexpr unsigned size() { return Size; }
     static constexpr unsigned num_threads() { return Size; }
-    static void sync(CALLER) { __syncwarp(mask(), line); }
+    static void sync(CALLER)
+    {
+        if (Size <= 32) return __syncwarp(mask(), line);
+        if (cuda_on_cpu::thread_count % Size) cuda_on_cpu::misuse("a tile of several warps is not full");
+        auto& barrier = cuda_on_cpu::current->block->tiles[meta_group_rank()];
+        const size_t number = cuda_on_cpu::arrive(barrier, Size);
+        cuda_on_cpu::wait_at(barrier, number, "a tile of threads", line);
+    }
 
     template <typename Value>
     static Value shfl(Value own, int rank, CALLER) { return __shfl_sync(mask(), own, rank, Size, line); }

@@ -233,7 +233,7 @@ struct Block {
     size_t meetings;  // __syncthreads() so far
     unsigned serial;  // counts the blocks that have begun, from 1 on
     Meeting warps[32];
-    Barrier named[16];
+    Barrier named[16], tiles[16];  // tiles: of more than a warp
     unsigned char* shared;  // its shared memory while another block of the cluster runs
     // The shared memory that tensor cores and tile copies see, see asynchronous.h.
     unsigned char* seen;
