@@ -94,7 +94,9 @@ def parse() -> argparse.Namespace:
 
 def is_setting(word: str) -> bool:
     """Whether a word of the command line is no path: a path may have = in it, and a grid /."""
-    return word.startswith("grid=") or "=" in word and "/" not in word and not Path(word).exists() and ".cu" not in word
+    return word.startswith("grid=") or (
+        "=" in word and "/" not in word and not Path(word).exists() and ".cu" not in word
+    )
 
 
 def hand_ins_below(folder: Path) -> list[Path]:

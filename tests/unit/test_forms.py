@@ -108,6 +108,38 @@ __global__ void by_vector(const float* A, const float* x, float* y, int n) {
     if (i < n) { for (int p = 0; p < n; p++) sum += A[i * n + p] * x[p]; y[i] = sum; }
 }
 """
+SCAN = """__global__ void scan(float* in, float* out, int n) {
+    __shared__ float t[256]; int i = threadIdx.x; t[i] = i < n ? in[i] : 0;
+    for (int s = 1; s < blockDim.x; s *= 2) { int at = (i + 1) * s * 2 - 1;
+        __syncthreads(); if (at < 256) t[at] += t[at - s]; }
+    if (i < n) out[i] = t[i];
+}
+__global__ void rows(const float* A, const float* vector, float* result, int n) {
+    __shared__ float part[64]; float sum = 0;
+    for (int t = 0; t < n; t += 64) { part[threadIdx.x] = vector[t + threadIdx.x]; __syncthreads();
+        for (int p = 0; p < 64; p++) sum += A[blockIdx.x * n + t + p] * part[p]; }
+    if (threadIdx.x == 0) result[blockIdx.x] = sum;
+}
+__global__ void both(float* a, float* b, float* c, int m, int n) {
+    for (int i = threadIdx.x; i < m; i += blockDim.x * gridDim.x)
+        for (int j = 0; j < n; j++) c[i * n + j] = a[i * n + j] + b[i * n + j];
+}
+"""
+RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
+OWN_SIZES = (
+    kernel().replace("    if (i >= n || j >= n) return;\n", "")
+    + """int main()
+{ int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }
+"""
+)
+EVERY_SIDE = f"""__global__ void f({SQUARE})
+{{
+    for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
+        float sum = 0; for (int p = 0; p < n; p++) sum += A[e / n * n + p] * B[p * n + e % n];
+        C[e] = sum;
+    }}
+}}
+"""
 TYPED = kernel(
     "const S* A, const S* B, S* C, int n", kind="S", head="template <class S> __global__"
 )
@@ -173,6 +205,54 @@ __global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
 }
 void go(float* A, float* B, float* C, int m, int n, int k)
 { f<<<dim3(n / 16, m / 16), 32>>>(A, B, C, m, n, k); }
+"""
+IN_MACROS = (
+    TF32.replace(
+        "f(const float* A, const float* B, float* C, int m, int n, int k)",
+        "f(const float* A, const float* B, float* C)",
+    )
+    .replace("16, 16, 8,", "M, N, K,")
+    .replace(
+        "fill_fragment(sum, 0)",
+        "load_matrix_sync(sum, C + blockIdx.y * M * N_GLOBAL + blockIdx.x * N,"
+        " N_GLOBAL, mem_row_major)",
+    )
+    .replace("B + p * n + j, n", "B + p * N_GLOBAL + j, N_GLOBAL")
+)
+IN_MACROS = re.sub(
+    r"\bk\b", "K_GLOBAL", re.sub(r"\bn\b", "N_GLOBAL", IN_MACROS.split("void go")[0])
+)
+IN_MACROS = f"""#define M 16
+#define N 16
+#define K 8
+#define M_GLOBAL 32
+#define N_GLOBAL (M_GLOBAL * 32)
+#define K_GLOBAL N_GLOBAL
+{IN_MACROS}
+void go(float* A, float* B, float* C) {{ cudaMemset(C, 0, 4 * M_GLOBAL * N_GLOBAL);
+    f<<<dim3(N_GLOBAL / N, M_GLOBAL / M), 32>>>(A, B, C); }}
+"""
+HALVES = """#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
+{
+    fragment<matrix_a, 16, 16, 16, half, row_major> a;
+    fragment<matrix_b, 16, 16, 16, half, row_major> b;
+    fragment<accumulator, 16, 16, 16, float> sum;
+    fill_fragment(sum, 0);
+    __shared__ half As[256], Bs[256];
+    int i = blockIdx.y * 16, j = blockIdx.x * 16;
+    for (int p = 0; p < k; p += 16) {
+        for (int e = threadIdx.x; e < 256; e += 32) {
+            As[e] = __float2half(A[(i + e / 16) * k + p + e % 16]);
+            Bs[e] = __float2half(B[(p + e / 16) * n + j + e % 16]);
+        }
+        __syncthreads();
+        load_matrix_sync(a, As, 16); load_matrix_sync(b, Bs, 16); mma_sync(sum, a, b, sum);
+        __syncthreads();
+    }
+    store_matrix_sync(C + i * n + j, sum, n, mem_row_major);
+}
 """
 BY_GRID = tiled("x = threadIdx.x, y = threadIdx.y", rest="""int main() {
     int n = 1024, side; side = n % T == 0 ? n / T : n / T + 1;
@@ -321,6 +401,32 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
                               r"f is correct(?s:.*)blocks of 32×1×1 threads(?!(?s:.*)guess)"),
     "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
+    "a scan, a sum and a product with a vector": (
+        SCAN + kernel(), "", r"\A[^\n]*f is correct(?!(?s:.*) not )"),
+    "a scan that is launched": (
+        SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
+    "a grid of literals": (OWN_SIZES, "", "f is correct(?s:.*)16x16x16 is n = 16"),
+    "a grid of literals that is too small": (
+        OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
+    "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
+    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)32x128x128 is M_GLOBAL = 32"),
+    "inputs that become half": (HALVES, "multiple=16 block=32", "f is correct"),
+    "one instruction without a loop": (
+        TF32.replace("for (int p = 0; p < k; p += 8)", "int p = 0;").split("void go")[0]
+        + "void go(float* A, float* B, float* C) { f<<<1, 32>>>(A, B, C, 16, 16, 8); }\n"
+        + kernel(name="g"), "", "f is correct(?s:.*)16x16x8(?s:.*)g is correct"),
+    "a setting for another kernel": (
+        kernel(f"{SQUARE}, int side", k="n / side * side")
+        + kernel(name="g").replace("float sum", "const int side = 8; float sum"), "side=1",
+        "f is correct(?s:.*)g is correct"),
+    "a tile's side beside the size": (
+        kernel(f"{MATRICES}, int N, int N_TOTAL", k="N_TOTAL / N * N", m="N_TOTAL", n="N_TOTAL")
+        .replace("* n", "* N_TOTAL"), "n=N_TOTAL N=4 multiple=4", "f is correct"),
+    "extern C under a condition": (
+        f'#ifdef __cplusplus\nextern "C"\n#endif // C++\nvoid go(int n);\n{kernel()}', "",
+        "f is correct"),
+    "dynamic rows": (DYNAMIC.replace("Bs[]", "Bs[][T]").replace("Bs[y * T + x]", "Bs[y][x]")
+        .replace("Bs[p * T + x]", "Bs[p][x]"), "shared=256", "f is correct"),
     "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
                      "f is correct(?s:.*)g is not correct"),
     "the one that is asked for": (kernel() + kernel(name="g"), "kernel=g", r"\A[^\n]*g is correct"),
@@ -410,6 +516,9 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
+    "numbers that are called alike": (
+        kernel(f"{MATRICES}, int N, int N_TOTAL", k="N_TOTAL / N * N", m="N_TOTAL", n="N_TOTAL")
+        .replace("* n", "* N_TOTAL"), "Say for instance n=N_TOTAL N=16"),
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),

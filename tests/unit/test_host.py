@@ -77,6 +77,14 @@ LAUNCHES = {
         SQUARE + "void g(int n) { float* a = NULL; if (n == cards()) return; cudaMalloc(&a, n);"
         " if (a == 0) return; f<<<n, 8>>>(a, 0, 0, n); }",
         Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "sizes from the command line": (
+        SQUARE + "int main(int argc, char** argv) { if (argc != 5) { puts(argv[0]); return 1; }"
+        " const int n = atoi(argv[1]); f<<<(n + 31) / 32, 32>>>(0, 0, 0, n); }",
+        Gemm(70, 70, 70), (3, 1, 1), (32, 1, 1), 0),
+    "what is not understood": (
+        SQUARE + "int main() { int n = 9; auto t = duration_cast<ms>(b - a).count();"
+        " dim3(1, 2, 3, 4); int u = min(), s = sizes[][7]; f<<<n, 8>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
     "a list of sizes": (
         SQUARE + "int main() { int n = 7, sides[] = {8, 16, 32}; for (int i = 0; i < 3; i++)"
         " { int t = sides[i]; f<<<n / t, t>>>(0, 0, 0, n); } }",

@@ -99,6 +99,11 @@ WORDS = [
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
         4 * (LANES // 4 * 4) + 6,
     ),
+    (
+        "auto both = cg::tiled_partition<64>(cg::this_thread_block()); s[i] = A[i]; both.sync();"
+        " C[i] = s[63 - i] + both.num_threads();",
+        127 - LANES,
+    ),
 ]
 TOP = """#include <cuda_runtime.h>
 #include <cuda_fp16.h>

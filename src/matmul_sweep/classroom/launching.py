@@ -30,7 +30,9 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
 # Settings that are no constants of the source.
-OWN = word_set("kernel block blocks grid tile shared multiple most_rows most_columns m n k order a b c")
+OWN = word_set(
+    "kernel block blocks grid tile shared multiple most_rows most_columns m n k order a b c"
+)
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")

@@ -165,8 +165,8 @@ class Program:
 
     @cached_property
     def overlapping(self) -> list[tuple[str, str, str, Node]]:
-        """Name, type, extents of the rows and declaration of the kernel's `extern __shared__` arrays behind the first:
-        all of them begin at one address."""
+        """Those of the kernel's `extern __shared__` arrays behind the first, as dynamic_arrays has
+        them: all begin at one address."""
         return syntax.dynamic_arrays(self.kernel, self.source.text)[1:]
 
     @property
@@ -175,7 +175,9 @@ class Program:
         text = self.flat(lambda header: emulation.lacks(header.name))
         for name, kind, rows, node in syntax.dynamic_arrays(self.kernel, self.source.text):
             written = text_of(node, self.source.text)
-            pointer = f"{kind} (*{name}){rows} = reinterpret_cast<{kind} (*){rows}>(::trial_shared);"
+            pointer = (
+                f"{kind} (*{name}){rows} = reinterpret_cast<{kind} (*){rows}>(::trial_shared);"
+            )
             text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "namespace cuda_on_cpu { extern double alpha, beta; }\n"
         factors += "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"

@@ -256,7 +256,9 @@ def adds_products(kernel: Kernel, text: str) -> bool:
         inside = flat
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
-    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in text_of(kernel.node, text))
+    return bool(
+        sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in text_of(kernel.node, text)
+    )
 
 
 def takes_matrices(kernel: Kernel) -> bool:
@@ -266,9 +268,10 @@ def takes_matrices(kernel: Kernel) -> bool:
     names = {one.name for one in pointers}
     if any(map(VECTOR.search, names)) or {"x", "y"} <= names:
         return False
-    matrix = min(pointers, key=lambda one: not one.constant, default=None)
-    alone = matrix and len(pointers) == 2
-    return not alone or len(re.findall(rf"\b{matrix.name}\b", kernel.body)) > 1
+    if len(pointers) != 2:
+        return True
+    matrix = min(pointers, key=lambda one: not one.constant)
+    return len(re.findall(rf"\b{matrix.name}\b", kernel.body)) > 1
 
 
 def fragment_extents(kernel: Kernel) -> set[str]:
