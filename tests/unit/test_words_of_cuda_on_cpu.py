@@ -39,7 +39,9 @@ WORDS = [
     ),
     (
         "auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<8>(block);"
-        " s[i] = A[i]; block.sync(); C[i] = tile.shfl(s[63 - i], 0) + tile.thread_rank();",
+        " auto both = cg::tiled_partition<64>(block); s[i] = A[i]; both.sync();"
+        " const float other = s[63 - i]; block.sync(); s[i] = other; block.sync();"
+        " C[i] = tile.shfl(s[i], 0) + tile.thread_rank();",
         63 - LANES // 8 * 8 + LANES % 8,
     ),
     ("C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
@@ -98,11 +100,6 @@ WORDS = [
         "auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
         4 * (LANES // 4 * 4) + 6,
-    ),
-    (
-        "auto both = cg::tiled_partition<64>(cg::this_thread_block()); s[i] = A[i]; both.sync();"
-        " C[i] = s[63 - i] + both.num_threads();",
-        127 - LANES,
     ),
 ]
 TOP = """#include <cuda_runtime.h>
