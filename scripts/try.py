@@ -11,11 +11,12 @@ uv installs what it needs: nvcc and NumPy, without PyCUDA and cuBLAS.
 The kernel computes C = A·B and takes (A, B, C, n) or (A, B, C, m, n, k), or C = AᵀA and takes
 (A, C, m, n), in any order and under any names that say what they are. Settings behind the file's
 name, or in a comment `// try: key=value ...` in it, say what the source does not: block=16x16,
-tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is), shared=2048
-(bytes of dynamic shared memory), multiple=16 (of which every dimension is one), most_rows=4 and
-most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
-dimensions), order=columns, a=transposed, b=transposed or c=transposed (how matrices are stored),
-and constants of the source or further numbers of the kernel, such as TILE_WIDTH=16.
+tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is),
+grid=n/16,m/16 (its extents by m, n and k), shared=2048 (bytes of dynamic shared memory),
+multiple=16 (of which every dimension is one), most_rows=4 and most_columns=4 (of a C that it
+takes), kernel=name, m=rows n=columns k=inner (the names of the dimensions), order=columns,
+a=transposed, b=transposed or c=transposed (how matrices are stored), and constants of the source or
+further numbers of the kernel, such as TILE_WIDTH=16.
 
 A folder is graded strictly, with all .cu files, notebooks and Python programs with kernels below
 it: settings in a hand-in do not count, some shapes are secret, and a hand-in is refused that could

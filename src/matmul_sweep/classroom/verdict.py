@@ -22,7 +22,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     lacks,
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
-from matmul_sweep.classroom.experiments import ALONE, Bench, Run
+from matmul_sweep.classroom.experiments import ALONE, MANY, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
@@ -435,6 +435,15 @@ def smallest(
     return mistake
 
 
+def holds(bench: Bench, right: Shape, side: int, which: Sequence[int]) -> bool:
+    """Whether the kernel is right if these dimensions of a shape at which it is are as small as a
+    rule says."""
+    sides = (side if i in which or bench.signature.square else one
+             for i, one in enumerate(right.dimensions))  # fmt: skip
+    least = type(right)(*sides)
+    return least == right or least.operations > MANY or bench.run(least).right
+
+
 def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
     """That a kernel is right with square blocks only, if a guessed one that is not square shows
     it."""
@@ -468,7 +477,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         fits = [role for role, i in names.items()
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
         fits = fits[:1] if bench.signature.square else fits
-        if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
+        exact = fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong)
+        if exact and holds(bench, right[0], side, [names[role] for role in fits]):
             multiple = "is a multiple" if len(fits) == 1 else "are multiples"
             return f"it is right where {' and '.join(fits)} {multiple} of {side}"
     common = {role: math.gcd(*(s.dimensions[i] for s in right)) for role, i in names.items()}
