@@ -319,7 +319,8 @@ class Bench:
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
-            for one in probes if found and one.wrong.any() and self.blocks_apart
+            for one in probes
+            if found and one.wrong.any() and self.blocks_apart and not self.only
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
