@@ -126,12 +126,7 @@ __global__ void both(float* a, float* b, float* c, int m, int n) {
 }
 """
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
-OWN_SIZES = (
-    kernel().replace("    if (i >= n || j >= n) return;\n", "")
-    + """int main()
-{ int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }
-"""
-)
+OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
 EVERY_SIDE = f"""__global__ void f({SQUARE})
 {{
     for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
@@ -351,7 +346,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "#define M 17\n#define K 40\n#define N 24\n" + kernel(MATRICES, "A[i * K + p]",
         "B[j * K + p]", "C[i * N + j]", *"MNK"), "", "right if B is stored transposed"),
     "sizes of the file that are told": (ELSEWHERE, "m=N n=K k=M",
-                                        "f is correct(?s:.*)48x80x32 is N = 48, K = 80, M = 32"),
+                                        "f is correct(?s:.*)96x80x64 is N = 96, K = 80, M = 64"),
     "one thread": (
         f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++)\n"
         f"for (int j = 0; j < n; j++) {{ "
@@ -405,9 +400,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel(), "", r"\A[^\n]*f is correct(?!(?s:.*) not )"),
     "a scan that is launched": (
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
-    "a grid of literals": (OWN_SIZES, "", "f is correct(?s:.*)16x16x16 is n = 16"),
+    "a grid of literals": (
+        kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
+        "f is correct(?s:.*)16x16x16 is n = 16"),
     "a grid of literals that is too small": (
-        OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
+        kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
     "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
     "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)32x128x128 is M_GLOBAL = 32"),
     "inputs that become half": (HALVES, "multiple=16 block=32", "f is correct"),

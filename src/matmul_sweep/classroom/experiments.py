@@ -239,18 +239,22 @@ class Bench:
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = re.escape(self.signature.name_of("C"))
-        added = (
-            rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+=|=[^;=]*\b{c}\s*\["
-            rf"|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
-        )
+        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
         return bool(re.search(added, self.program.kernel.body))
+
+    @property
+    def reads_c(self) -> bool:
+        """Whether the kernel begins its sums with what C holds."""
+        c = re.escape(self.signature.name_of("C"))
+        read = rf"=[^;=]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
+        return bool(re.search(read, self.program.kernel.body))
 
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches."""
         program = self.launch.program
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
-        return self.adds and (self.cleared or said)
+        return (self.adds or self.reads_c) and (self.cleared or said)
 
     @property
     def poison(self) -> float:
