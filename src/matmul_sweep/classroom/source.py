@@ -162,9 +162,10 @@ class Source:
             raise UserError(f"{self.path}: kernel={name}: it has {', '.join(self.kernels)}")
         return self.kernels[name]
 
-    def products(self, name: str | None = None) -> Sequence[Kernel]:
+    def products(self, name: str | None = None, trusted: bool = True) -> Sequence[Kernel]:
         """The kernels that look like a product, or the one of that name; if none does, all; and if
-        the file launches none of these, what it launches. Raises UserError without any."""
+        the file launches none of these, what it launches, or, trusted, what of that may be one.
+        Raises UserError without any."""
         if not self.kernels:
             raise UserError(f"{self.path}: {self.lacking}")
         if name:
@@ -173,7 +174,7 @@ class Source:
         found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
         return found + [one for one in kernels if other and one.name in self.launchers
-                        and syntax.takes_matrices(one)]  # fmt: skip
+                        and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
 
     @property
     def lacking(self) -> str:

@@ -187,7 +187,7 @@ def programs_in(
             settings = {**(file.settings if trusted else {}), **settings}
             headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
             for source in [file] if file.kernels or not headers else headers:
-                for kernel in source.products(settings.get("kernel")):
+                for kernel in source.products(settings.get("kernel"), trusted):
                     try:
                         found.append(read_whole(source, kernel, settings))
                     except UserError as error:
