@@ -75,7 +75,8 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
         shapes = [*verdict.shapes]
-        tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
+        several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
+        tried = several if len(shapes) > 1 else f"{shapes[0]}, the size that its program has"
         yield f"  {tried}; every access was watched."
     if verdict.remark:
         yield f"  A remark: {verdict.remark}."
