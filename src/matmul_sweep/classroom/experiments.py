@@ -345,7 +345,8 @@ class Bench:
         own = self.launch.program
         literal = own and own.constant and not self.launch.fixed and self.seed is None
         small = own.own_shape if own and literal else None
-        return small if small and small.operations < MANY else None
+        shows = small and small.operations < MANY and min(small.dimensions) > 1
+        return small if shows else None
 
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in

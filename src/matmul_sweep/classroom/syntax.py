@@ -81,7 +81,7 @@ class Kernel:
 
     def declares(self, name: str) -> bool:
         """Whether it has a variable of this name."""
-        return bool(re.search(rf"\b(?!return\b)\w+[\s*&]+{name}\s*[=;,{{\[]", self.body))
+        return bool(re.search(rf"\b(?!return\b)[A-Za-z_]\w*\s+{name}\s*[=;,{{\[]", self.body))
 
     @property
     def path(self) -> str:
