@@ -645,6 +645,20 @@ def test_what_the_command_of_a_program_defines_is_asked(hand_in: Path) -> None:
     assert verdict.status == "correct"
 
 
+def test_lines_of_headers_are_told_in_place_of_the_files_own(hand_in: Path) -> None:
+    hand_in.with_name("tile.h").write_text(
+        "__device__ void put(float* s, int i) { s[i] = 1; }\n"
+        "__device__ float get(float* s, int i) { return s[i]; }\n"
+    )
+    shared = "__shared__ float s[256]; int t = threadIdx.y * 16 + threadIdx.x; put(s, t);"
+    hand_in.write_text('#include "tile.h"\n' + kernel().replace("float sum", f"{shared} float sum")
+        .replace("= sum;", "= sum * get(s, 255 - t);"))  # fmt: skip
+    (verdict,) = judge_all(hand_in, settings_of(["block=16x16"], "test"))
+    said = [f"{one.what} {one.cure}" for one in verdict.mistakes]
+    assert any("line 1 of tile.h while" in one and "in line 2 of tile.h" in one for one in said)
+    assert not any("line 0" in one for one in said)
+
+
 def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:
     hand_in.with_name("tile.h").write_text(
         "#pragma once\n#include <vector>\nconstexpr int SIDE = 8;\n"
