@@ -153,7 +153,8 @@ def launch_of(
     """
     where = str(source.path)
     constants, guessed = template_arguments(source, kernel, settings)
-    constants |= {name: value for name, value in settings.items() if name not in OWN}
+    constants |= {name: value for name, value in settings.items()
+                  if name not in OWN and not kernel.declares(name)}  # fmt: skip
     refuse_fixed(source, constants)
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)

@@ -89,7 +89,7 @@ class Program:
         own |= {one.name for one in self.signature.parameters}
         return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
-            if not self.source.fixes(name) and name not in own and not self.kernel.declares(name)
+            if not self.source.fixes(name) and name not in own
         )  # fmt: skip
 
     @property
