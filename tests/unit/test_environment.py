@@ -101,7 +101,7 @@ def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> N
     done = subprocess.run(
         [sys.executable, "-c", program, "scripts/try.py", "exercises/5-barriers.cu", "--no-gpu",
          "--html", page, "--png", picture],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": "src"}, capture_output=True, text=True,
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": "src:scripts"}, capture_output=True, text=True,
     )  # fmt: skip
     assert "missing barrier" in done.stdout, done.stderr
     assert page.exists() and picture.exists()

@@ -341,11 +341,13 @@ class Bench:
 
     @property
     def only(self) -> Shape | None:
-        """The shape of the file's own sizes, if its launch has extents for nothing else."""
+        """The shape of the file's own sizes, if its launch has extents for nothing else. A single
+        block is tried at others too: it would hide what only several tiles show."""
         own = self.launch.program
-        literal = own and own.constant and not self.launch.fixed and self.seed is None
-        small = own.own_shape if own and literal else None
-        shows = small and small.operations < MANY and min(small.dimensions) > 1
+        if not own or not own.constant or self.launch.fixed or self.seed is not None:
+            return None
+        small, blocks = own.own_shape, math.prod(own.own.grid or ())
+        shows = small and small.operations < MANY and min(small.dimensions) > 1 and blocks > 1
         return small if shows else None
 
     def shapes(self) -> list[Shape]:
