@@ -32,7 +32,8 @@ from matmul_sweep.process import progress
 from matmul_sweep.process.programs import program_digest
 
 LEFT_BEHIND = {
-    ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
+    ".git", ".venv", ".venv-cuda12", ".whl", ".scratch", ".snakemake", "results", "published",
+    "tests", "uv.lock",
 }  # fmt: skip
 
 # Hundreds of processes import the same modules, which nobody has compiled before.
