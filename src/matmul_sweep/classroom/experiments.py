@@ -341,14 +341,16 @@ class Bench:
 
     @property
     def only(self) -> Shape | None:
-        """The shape of the file's own sizes, if its launch has extents for nothing else. A single
-        block is tried at others too: it would hide what only several tiles show."""
+        """The shape of the file's own sizes, if its launch has extents for nothing else. A part of
+        a block is tried at others too: it would hide what only several tiles show."""
         own = self.launch.program
         if not own or not own.constant or self.launch.fixed or self.seed is not None:
             return None
         small, blocks = own.own_shape, math.prod(own.own.grid or ())
-        shows = small and small.operations < MANY and min(small.dimensions) > 1 and blocks > 1
-        return small if shows else None
+        if not small or small.operations >= MANY or min(small.dimensions) == 1:
+            return None
+        part = blocks == 1 and min(small.dimensions) % max(self.launch.block) > 0
+        return None if part else small
 
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
