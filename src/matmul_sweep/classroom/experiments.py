@@ -349,7 +349,7 @@ class Bench:
         small, blocks = own.own_shape, math.prod(own.own.grid or ())
         if not small or small.operations >= MANY or min(small.dimensions) == 1:
             return None
-        part = blocks == 1 and min(small.dimensions) % max(self.launch.block) > 0
+        part = blocks == 1 and any(side % max(self.launch.block) for side in small.output)
         return None if part else small
 
     def shapes(self) -> list[Shape]:
