@@ -349,7 +349,8 @@ class Bench:
         small, blocks = own.own_shape, math.prod(own.own.grid or ())
         if not small or small.operations >= MANY or min(small.dimensions) == 1:
             return None
-        part = blocks == 1 and any(side % max(self.launch.block) for side in small.output)
+        x, y, _ = self.launch.block  # a line of threads says nothing about a tile
+        part = blocks == 1 and y > 1 and any(side % max(x, y) for side in small.output)
         return None if part else small
 
     def shapes(self) -> list[Shape]:
