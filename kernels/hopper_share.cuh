@@ -27,26 +27,20 @@ struct HopperShare {
 
     using BlockSums = float[T::tile_m * T::tile_n];
 
-    // In global memory, what blocks leave for others, and a flag each that says that it is there. begun: the count of
-    // begun tiles (in_step.cuh), where T::in_step is not 0.
+    // In global memory, what blocks leave for others, and a flag each that says that it is there.
     struct Left {
         BlockSums* partial_sums;
-        unsigned *flags, *begun = nullptr;
+        unsigned* flags;
     };
 
     // Fill the ring with the slabs of all parts, and stay until its last ones are read.
     static __device__ __forceinline__ void produce_parts(typename Tile::Ring ring, Schedule& schedule,
-                                                         const typename Tile::Inputs& in, int m, int n,
-                                                         unsigned* begun)
+                                                         const typename Tile::Inputs& in, int m, int n)
     {
         const typename Tile::Order order(m, n);
         const int2 place = Tile::place_in_cluster();
-        [[maybe_unused]] const int whole = schedule.whole_tiles;
         wait_for_last_launch();
         for (Part part = schedule.next(); !part.empty(); part = schedule.next()) {
-            if constexpr (T::in_step > 0)
-                if (part.tile < whole && rank_in_cluster() == 0)
-                    begin_in_step<T::in_step>(*begun, (part.tile / Shares::blocks + 1) * Shares::blocks, whole);
             Tile::produce(ring, in, order.position(part.tile, place), part.begin, part.end, place);
         }
         ring.wait_until_empty();
@@ -105,7 +99,7 @@ struct HopperShare {
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= Tile::consumer_threads) {
             Tile::Registers::keep_for_producer();
-            if (Tile::produces()) produce_parts(ring, of_producer, in, m, n, left.begun);
+            if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
         } else {
             Tile::Registers::take_for_consumer();
             consume_parts(ring, of_consumers, parts, m, n, left, store);

@@ -18,7 +18,6 @@
 #pragma once
 
 #include "epilogue.cuh"
-#include "in_step.cuh"
 #include "instructions.cuh"
 #include "patches.cuh"
 
@@ -29,11 +28,10 @@ struct HopperTiling {
     static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
-    static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
+    static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
+    static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
-    static constexpr int in_step = 0;                   // looks at whether other tiles of a wave have begun
     static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
-    static constexpr bool apart = false;                // consumers store one after the other (Apart)
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -53,31 +51,6 @@ struct RegisterShares {
     static __device__ __forceinline__ void take_for_consumer()
     {
         if constexpr (of_consumer > initial) take_registers<of_consumer>();
-    }
-};
-
-// Stores apart. While all warpgroups store, nobody multiplies. So each one but the first stores a block's first tile
-// after the one before it has. From then on it is some slabs behind, and has the tensor cores while the other stores:
-//
-//     first     multiply ─────┐ store ┌── multiply ───────────┐ store ┌──
-//     second    multiply ─────┐  wait │ store ┌── multiply ───────────┐ store
-//
-// A warpgroup waits at a barrier to which the one before it comes. Without a branch, after which the compiler would no
-// longer know what is the same in all threads of a warp.
-template <bool apart, int groups>
-struct Apart {
-    static constexpr int first = 8;  // barrier; those before it belong to tiles
-
-    static __device__ __forceinline__ void wait_for_store()
-    {
-        const int group = threadIdx.x / 128;
-        if constexpr (apart) sync_at_barrier(first + group, group == 0 ? 128 : 256);
-    }
-
-    static __device__ __forceinline__ void tell_of_store()
-    {
-        const int next = threadIdx.x / 128 + 1;
-        if constexpr (apart) arrive_at_barrier(first + next, next == groups ? 128 : 256);
     }
 };
 
@@ -119,20 +92,20 @@ struct HopperTile {
 
     using Input = typename T::Input;
     using Output = typename T::Output;
-    using Addition = Epilogue<T::adds, T::symmetric>;
+    using Addition = Epilogue<T::adds, T::symmetric ? Reads::upper : T::b_along_k ? Reads::mirrored : Reads::all>;
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
     static constexpr int consumers = T::tile_m / T::group_m;     // warpgroups that multiply
     static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
     static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
+    static constexpr bool b_along_k = T::b_along_k || T::symmetric;
 
     static_assert(!T::symmetric || (T::cluster_n == 1 && T::cluster_m * T::tile_m == T::tile_n),
                   "the tiles of a cluster make a square, of which each has all columns");
     static_assert(!T::halves || panels % 2 == 0, "half of a tile has whole panels");
 
-    // Rows of 128 bytes, swizzled. Of a symmetric C, the rows of b are columns of B, 64 to a panel, as those of a
-    // are rows of A.
+    // Rows of 128 bytes, swizzled. Where the columns of B lie along k, each is a row of b, 64 to a panel.
     struct Slab {
         Input a[T::tile_m][tile_k];
         Input b[panels][tile_k][64];
@@ -151,7 +124,7 @@ struct HopperTile {
                                                           int b_step, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
-        if constexpr (T::symmetric)
+        if constexpr (b_along_k)
             multiply_tiles<Input, false>(sums, operand(slab.row(row) + a_step, pattern),
                                          operand(slab.row(T::tile_m) + b_step, pattern), add);
         else
@@ -259,7 +232,7 @@ struct HopperTile {
     // ---- Loads ----
 
     static constexpr int rows_of_a = T::tile_m / T::cluster_n;  // a block's part
-    static constexpr int rows_of_b = (T::symmetric ? T::tile_n : tile_k) / T::cluster_m;
+    static constexpr int rows_of_b = (b_along_k ? T::tile_n : tile_k) / T::cluster_m;
 
     // The slab's row at which the block's rows of A begin.
     static __device__ __forceinline__ int row_of_a(int2 tile, int2 place)
@@ -298,10 +271,10 @@ struct HopperTile {
         for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n) && !without_a; part++)
             load_part<shared && (T::cluster_n > 1)>(slab.a[part * rows_of_a], in.a, full, tile.x + part * rows_of_a, k,
                                                     row << place.x);
-        for (int panel = 0; panel < (T::symmetric ? 1 : width); panel++)
+        for (int panel = 0; panel < (b_along_k ? 1 : width); panel++)
             for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++) {
                 const int first = part * rows_of_b;
-                const int2 at = T::symmetric ? int2{tile.y + first, k} : int2{k + first, tile.y + 64 * panel};
+                const int2 at = b_along_k ? int2{tile.y + first, k} : int2{k + first, tile.y + 64 * panel};
                 load_part<shared && (T::cluster_m > 1)>(slab.b[panel][0] + 64 * first, in.b, full, at.x, at.y,
                                                         column << place.y * T::cluster_m);
             }
@@ -311,7 +284,6 @@ struct HopperTile {
 
     using Ring = SlabRing<Slab, T::stages>;
     using Registers = RegisterShares<consumers, T::resident>;
-    using StoresApart = Apart<T::apart, consumers>;
 
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
@@ -499,14 +471,11 @@ struct HopperTile {
     // ---- Blocks that stay ----
 
     // Fill the ring with the slabs of all tiles but the first `early` ones, and stay until its last ones are read: then
-    // nobody writes to this block's shared memory any more. Of a cluster, one block keeps step for all.
+    // nobody writes to this block's shared memory any more.
     static __device__ __forceinline__ void produce_tiles(Ring& ring, Tiles tiles, const Inputs& in, int slabs,
-                                                         int early, unsigned* begun)
+                                                         int early)
     {
         for (; tiles.more(); tiles.next(), early = 0) {
-            if constexpr (T::in_step > 0)
-                if (rank_in_cluster() == 0)
-                    begin_in_step<T::in_step>(*begun, (tiles.turn + 1) * gridDim.x / cluster, tiles.count());
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
             produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step, tiles.width());
         }
@@ -514,10 +483,10 @@ struct HopperTile {
     }
 
     // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y; with
-    // T::halves it also takes the tile's width. begun: the count of begun tiles (in_step.cuh), where T::in_step is not 0.
+    // T::halves it also takes the tile's width.
     template <class Store>
     static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
-                                                         Store store, unsigned* begun = nullptr)
+                                                         Store store)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
@@ -535,7 +504,7 @@ struct HopperTile {
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= consumer_threads) {
             Registers::keep_for_producer();
-            if (produces()) produce_tiles(ring, tiles, in, slabs, early, begun);
+            if (produces()) produce_tiles(ring, tiles, in, slabs, early);
         } else {
             Registers::take_for_consumer();
             const bool served = serves();
@@ -544,16 +513,16 @@ struct HopperTile {
             };
             Sums sums = {};
             for (; tiles.more(); tiles.next()) {
-                if (T::halves && tiles.half())
-                    consume<T::halves ? T::tile_n / 2 : T::tile_n>(ring, sums, slabs, leave);
-                else
-                    consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
-                if (tiles.turn == 0) StoresApart::wait_for_store();
-                if constexpr (T::halves)
+                if constexpr (T::halves) {
+                    if (tiles.half())
+                        consume<T::tile_n / 2>(ring, sums, slabs, leave);
+                    else
+                        consume(ring, sums, slabs, leave);
                     store(sums, tiles.first, tiles.width());
-                else
+                } else {
+                    consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
                     store(sums, tiles.first);
-                if (tiles.turn == 0) StoresApart::tell_of_store();
+                }
             }
         }
     }
@@ -596,17 +565,7 @@ struct HopperTile {
         store(total[0], tile.x + 16 * warp + lane / 4, tile.y + own + lane % 4 * 2);
     }
 
-    // The tile of this block's cluster of T::splits blocks. Of a symmetric C the grid has those of a triangle.
-    static __device__ __forceinline__ int2 tile_of_cluster(int m, int n)
-    {
-        const int column = blockIdx.x / T::splits;
-        if constexpr (T::symmetric)
-            return Order(m, n).position(blockIdx.y * (gridDim.x / T::splits) + column, {0, 0});
-        else
-            return {(int)blockIdx.y * T::tile_m, column * T::tile_n};
-    }
-
-    // Compute that tile. store: as store_total calls it.
+    // Compute the tile of this block's cluster of T::splits blocks. store: as store_total calls it.
     template <class Store>
     static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
                                                             Store store)
@@ -615,7 +574,7 @@ struct HopperTile {
         Ring ring = {slabs_of_ring, full, empty};
         BlockSums& block_sums = *(BlockSums*)slabs_of_ring;
         if constexpr (T::resident == 1) let_next_launch_begin();
-        const int2 tile = tile_of_cluster(m, n);
+        const int2 tile = {(int)blockIdx.y * T::tile_m, (int)(blockIdx.x / T::splits) * T::tile_n};
         const int slabs = slabs_of(k), rank = rank_in_cluster();
         const int begin = slabs * rank / T::splits, end = slabs * (rank + 1) / T::splits;
         if (produces()) in.prefetch();
@@ -635,7 +594,7 @@ struct HopperTile {
                 if (elected()) arrive(empty[stage]);
             };
             Sums sums = {};
-            if (begin < end) consume(ring, sums, end - begin, leave, row_of_a(tile, {0, 0}));
+            if (begin < end) consume(ring, sums, end - begin, leave);
             leave_sums(sums, block_sums);
             sync_cluster();  // all sums of the tile are there
             store_total(block_sums, tile, store);

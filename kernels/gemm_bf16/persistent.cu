@@ -10,7 +10,6 @@
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
 //             halves       of the last wave's tiles: the left columns of one and the right ones
-//             in step      clusters that begin the tiles of a wave together (../in_step.cuh)
 //             overlap      a block begins before the last launch has ended, and waits (../instructions.cuh)
 //             early        slabs that a block loads before its cluster has met, whole and for itself alone, as the
 //                          others may have no mbarriers yet; two, or without a cluster as many as the ring holds
@@ -40,9 +39,6 @@
 //             Where the last wave has tiles for no more than half of the clusters, each of its tiles is halved (HALVES).
 //             3000×3000 is 144 clusters' tiles of 256×256 for 66 clusters: two waves, and a third one of twelve tiles,
 //             or of 24 halves, which take 0.62 of a tile's time: half of its products, three quarters of its loads.
-//
-//             With APART the second consumer stays some slabs behind the first one (Apart in ../hopper_tile.cuh), so that
-//             one multiplies while the other stores.
 //
 // Order       Producer: sets up the mbarriers, waits for the last launch, loads the early slabs, meets the cluster.
 //             Then, for each tile and each slab: waits until the stage is empty, and loads its parts of the slab.
@@ -77,16 +73,12 @@ struct Tiling : HopperTiling {
     static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
     static constexpr int bands = BANDS;                                    // places for bands of a consumer
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
-    static constexpr int in_step = IN_STEP;                                // looks at the tiles of a wave; 0: none
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
     static constexpr bool halves = HALVES;                                 // whether tiles of a last wave are halved
-    static constexpr bool apart = APART;                                   // whether consumers store one by one
     static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
-
-__device__ unsigned begun;  // tiles, for blocks in step
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
@@ -98,5 +90,5 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::compute_by_bands(slabs, out, m, n, {alpha, beta, D},
-                           [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store, &begun); });
+                           [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store); });
 }

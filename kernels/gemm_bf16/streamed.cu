@@ -4,7 +4,6 @@
 //             share        the slabs that a cluster multiplies: whole tiles, then a stretch
 //             stretch      neighbouring slabs of the tiles that are left, regardless of where tiles begin
 //             part         what a share has of one tile
-//             in step      clusters that begin whole tiles together (../in_step.cuh)
 //
 // Idea        In persistent.cu a cluster takes whole tiles. 3000×3000 has 144 pairs of tiles of 128×256 for 66
 //             clusters: two rounds are full, and in a third one 12 clusters work for all. 256×256×8192 has one
@@ -55,7 +54,6 @@ struct Tiling : HopperTiling {
     static constexpr int resident = RESIDENT;                           // blocks of a multiprocessor
     static constexpr int blocks = MULTIPROCESSORS * resident;           // blocks of the grid
     static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
-    static constexpr int in_step = IN_STEP;                             // looks at the tiles of a wave; 0: none
     static constexpr bool adds = ADDS;                                  // whether C = alpha·A·B + beta·D
 };
 
@@ -65,7 +63,6 @@ using Share = HopperShare<Tiling>;
 // What blocks leave for others, and a flag each that says that it is there.
 __device__ unsigned flags[Tiling::blocks];
 __device__ Share::BlockSums partial_sums[Tiling::blocks];
-__device__ unsigned begun;  // tiles, for clusters in step
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
@@ -77,6 +74,6 @@ streamed_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restri
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::compute_by_bands(slabs, out, m, n, {alpha, beta, D}, [&](auto store) {
-        Share::compute(slabs, {in_a, in_b}, m, n, k, {partial_sums, flags, &begun}, store);
+        Share::compute(slabs, {in_a, in_b}, m, n, k, {partial_sums, flags}, store);
     });
 }

@@ -83,8 +83,6 @@ struct Tiling {
     static constexpr int stages = STAGES;    // slabs that the ring holds
     static constexpr int patch = PATCH;      // rows of tiles of a patch
     static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
-    static constexpr bool apart = APART;     // whether two warpgroups store one after the other
-    static constexpr int in_step = IN_STEP;  // looks at the tiles of a wave; 0: none
 };
 
 using Tile = ByteTile<Tiling>;

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "../hopper_tile.cuh"
-#include "../in_step.cuh"
 #include "../patches.cuh"
+#include "in_step.cuh"
 #include "residues_columns.cuh"
 
 template <class T>
@@ -28,7 +28,6 @@ struct ByteTile {
 
     using Ring = SlabRing<Slab, T::stages>;
     using Registers = RegisterShares<consumer_threads / 128>;
-    using StoresApart = Apart<T::apart, consumer_threads / 128>;
     using Sums = int[half];  // of a thread, of 64 rows and all columns (Products of a warpgroup, ../instructions.cuh)
 
     // ---- Order ----
@@ -43,8 +42,6 @@ struct ByteTile {
         {
             find();
         }
-
-        __device__ bool first() const { return index < gridDim.x / cluster; }
 
         __device__ bool more() const { return index < end; }
 
@@ -64,9 +61,9 @@ struct ByteTile {
         // Begin the tile together with the others of its wave. One block keeps step for its cluster.
         __device__ void keep_step(unsigned* begun) const
         {
-            if (T::in_step == 0 || !begun || rank_in_cluster() > 0) return;
+            if (!begun || rank_in_cluster() > 0) return;
             const int clusters = gridDim.x / cluster;
-            begin_in_step<T::in_step>(*begun, (index / clusters + 1) * clusters, end);
+            begin_in_step(*begun, (index / clusters + 1) * clusters, end);
         }
     };
 
@@ -119,7 +116,7 @@ struct ByteTile {
     // ---- The life of a block ----
 
     // finish.fold(sums, plane) at the end of a portion, finish.store(sums, plane, row, column) at the end of a tile.
-    // begun: the count of begun tiles, if clusters keep in step (../in_step.cuh).
+    // begun: the count of begun tiles, if clusters keep in step (in_step.cuh).
     template <class Finish>
     static __device__ __forceinline__ void compute(Slab* slabs_of_ring, const CUtensorMap& planes, int count, int m,
                                                    int n, Finish finish, unsigned* begun = nullptr)
@@ -143,9 +140,7 @@ struct ByteTile {
             Sums sums;
             for (; tile.more(); tile.next()) {
                 consume(ring, sums, slabs, [&](Sums& own) { finish.fold(own, tile.plane); });
-                if (tile.first()) StoresApart::wait_for_store();
                 finish.store(sums, tile.plane, tile.row, tile.column);
-                if (tile.first()) StoresApart::tell_of_store();
             }
         }
         sync_cluster();  // nobody uses another one's memory any more

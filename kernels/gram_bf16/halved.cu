@@ -28,7 +28,7 @@
 //
 // Where       order of squares    place_in_triangle in ../patches.cuh, Order in ../hopper_tile.cuh
 //             loads, products     load and multiply there, where T::symmetric is asked for
-//             stores              store_twice in mirror.cuh
+//             stores              store_twice below
 //
 // Takes       k of a multiple of 8: TMA wants rows of A that begin at 16 bytes.
 //
@@ -36,7 +36,7 @@
 // Removes     Half of the products, and half of their power.
 // Limit       The stores of the mirror image: threads with neighbouring j write two bytes each to rows of C that are 2m
 //             bytes apart, 32 times the sectors that the bytes would fill.
-#include "mirror.cuh"
+#include "../hopper_tile.cuh"
 
 struct Tiling : HopperTiling {
     static constexpr int cluster_m = CLUSTER_M;                         // blocks of a square
@@ -49,15 +49,24 @@ struct Tiling : HopperTiling {
 
 using Tile = HopperTile<Tiling>;
 
+// Store a consumer's sums of a tile at their places on the diagonal and above it, and at those mirrored.
+__device__ __forceinline__ void store_twice(const Tile::Sums& sums, int2 tile, __nv_bfloat16* C, int m)
+{
+    const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+    Tile::each_band(sums, tile, [&](const float* own, int row, int column) {
+#pragma unroll
+        for (int e = 0; e < 32; e++) {
+            const int i = row + 16 * warp + lane / 4 + e % 4 / 2 * 8, j = column + e / 4 * 8 + lane % 4 * 2 + e % 2;
+            if (i <= j && j < m) C[(size_t)i * m + j] = C[(size_t)j * m + i] = __float2bfloat16(own[e]);
+        }
+    });
+}
+
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1) __launch_bounds__(Tile::consumer_threads + 128, 1)
 gram_halved_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* __restrict__ C, int m, int k,
                  const __grid_constant__ CUtensorMap in)
 {
     extern __shared__ __align__(1024) char memory[];
-    Tile::compute_tiles((Tile::Slab*)memory, {in, in}, m, m, k, [&](const Tile::Sums& sums, int2 tile) {
-        const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-        Tile::each_band(sums, tile, [&](const float* own, int row, int column) {
-            store_twice<8>(own, C, m, row + 16 * warp + lane / 4, column + lane % 4 * 2);
-        });
-    });
+    Tile::compute_tiles((Tile::Slab*)memory, {in, in}, m, m, k,
+                        [&](const Tile::Sums& sums, int2 tile) { store_twice(sums, tile, C, m); });
 }

@@ -1,20 +1,8 @@
-// Sums of a symmetric C and their mirror images: stored from registers, for halved.cu and split.cu, and in bands, for
-// mirrored.cu, streamed.cu and padded.cu. halved.cu and mirrored.cu explain them.
+// Sums of a symmetric C and their mirror images in bands, for mirrored.cu, streamed.cu and padded.cu. mirrored.cu
+// explains them.
 #pragma once
 
 #include "../hopper_tile.cuh"
-
-// Store a lane's fragments side by side, the first one's first element at (row, column) of C of m×m, at their places on
-// the diagonal and above it, and at those mirrored.
-template <int fragments>
-__device__ __forceinline__ void store_twice(const float* sums, __nv_bfloat16* C, int m, int row, int column)
-{
-#pragma unroll
-    for (int e = 0; e < 4 * fragments; e++) {
-        const int i = row + e % 4 / 2 * 8, j = column + e / 4 * 8 + e % 2;
-        if (i <= j && j < m) C[(size_t)i * m + j] = C[(size_t)j * m + i] = __float2bfloat16(sums[e]);
-    }
-}
 
 template <class T>
 struct Mirror {

@@ -41,7 +41,6 @@ struct Tiling : HopperTiling {
     static constexpr int bands = BANDS;                                 // places for bands of a consumer
     static constexpr int blocks = MULTIPROCESSORS;                      // blocks of the grid
     static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
-    static constexpr int in_step = IN_STEP;                             // looks at the tiles of a wave; 0: none
     static constexpr bool symmetric = true;
     static constexpr bool adds = ADDS;                                  // whether C = alpha·A·Aᵀ + beta·D
 };
@@ -52,7 +51,6 @@ using Share = HopperShare<Tiling>;
 // What blocks leave for others, and a flag each that says that it is there.
 __device__ unsigned flags[Tiling::blocks];
 __device__ Share::BlockSums partial_sums[Tiling::blocks];
-__device__ unsigned begun;  // tiles, for clusters in step
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1) __launch_bounds__(Tile::consumer_threads + 128, 1)
 gram_streamed_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, int k, float alpha, float beta,
@@ -62,7 +60,7 @@ gram_streamed_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m,
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::with_bands(slabs, out, [&](auto store_band) {
-        Share::compute(slabs, {in, in}, m, m, k, {partial_sums, flags, &begun}, [&](Tile::Sums& sums, int2 tile) {
+        Share::compute(slabs, {in, in}, m, m, k, {partial_sums, flags}, [&](Tile::Sums& sums, int2 tile) {
             Mirror<Tiling>::store(sums, tile, m, {alpha, beta, D}, store_band);
         });
     });

@@ -33,13 +33,12 @@ SHAPES = {
     "gram_mirrored_bf16": ["264x136"],
     "gram_streamed_bf16": ["264x136"],
     "gram_padded_bf16": ["263x70"],
-    "gram_split_bf16": ["263x72"],
+    "gram_whole_bf16": ["264x136"],
 }
 FOR_THE_CARD = [
     *(kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"),
     *map(KERNELS.variant, ("bulk", "tiled_bf16")),
     KERNELS["wgmma_bf16"].tiled("wide", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}),
-    KERNELS["residues"].tiled("both", {**KERNELS["residues"].tilings["apart"], "IN_STEP": 64}),
 ]
 
 

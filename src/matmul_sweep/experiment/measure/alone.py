@@ -25,7 +25,10 @@ BLOCK_S = 0.5  # long enough to read the power
 # its rate is within 1% of that after four seconds (docs/measuring.md).
 SWING_S = 1.05
 BRIEF_S = 0.1  # where the card is below its limit: 0.05 s bring it back to its highest clock
-MOST_LAUNCHES = 200  # in a held block, each with a neutral one; a product may be several
+MOST_LAUNCHES = 200  # in a held block, each with a neutral one
+# Milliseconds of a product that the host enqueues in less time. It may be ten launches, and a held
+# stream has room for a thousand.
+KEPT_UP_MS = 0.05
 
 
 class Alone:
@@ -57,10 +60,12 @@ class Alone:
 
         if launch_ms is None:
             [launch_ms] = self.stream.times([launch])
-        if operations < LARGE:
+        if operations < LARGE and launch_ms < KEPT_UP_MS:
             count = launches_of(SHORT_S, launch_ms, MOST_LAUNCHES)
             [taken] = self.stream.times([in_a_row(spaced, count)], behind=behind)
             return Block(taken / count - self.neutral_ms)
+        if operations < LARGE:
+            settle_s, block_s = 0, SHORT_S
         settling, count = (launches_of(span, launch_ms) for span in (settle_s, block_s))
         taken = self.stream.running(spaced, settling, count, behind)
         if block_s < BLOCK_S:

@@ -12,9 +12,10 @@
 // at the count a block goes on without the others, because nobody promises that all run at once.
 #pragma once
 
-// Tell that one of `all` tiles begins, and wait until those of this wave and of the waves before it have begun, for so
-// many looks at most, some 0.7 µs each. begun: their count, which is 0 before the first one and after the last one.
-template <int looks>
+constexpr int looks = 64;  // at the count, some 0.7 µs each
+
+// Tell that one of `all` tiles begins, and wait until those of this wave and of the waves before it have begun, or for
+// so many looks. begun: their count, which is 0 before the first one and after the last one.
 __device__ __forceinline__ void begin_in_step(unsigned& begun, unsigned with_wave, unsigned all)
 {
     const unsigned before = atomicInc(&begun, all - 1);
