@@ -13,11 +13,8 @@
 
 #include <cuda_bf16.h>
 
-// What is read of D: all of it, or where C is symmetric what lies on the diagonal and above it: the pairs that reach it
-// alone, or for those below it their mirror images.
-enum class Reads { all, upper, mirrored };
-
-template <bool adds, Reads reads = Reads::all>
+// upper: C is symmetric, and of D only pairs that reach the diagonal or lie above it are read.
+template <bool adds, bool upper = false>
 struct Epilogue {
     float alpha, beta;
     const __nv_bfloat16* D;
@@ -56,12 +53,9 @@ struct Epilogue {
     // the last launch's stores, since launches overlap.
     __device__ __forceinline__ void add_pair(float* two, int m, int n, int row, int column) const
     {
-        if (row >= m || column >= n || (reads == Reads::upper && column + 1 < row)) return;
+        if (row >= m || column >= n || (upper && column + 1 < row)) return;
         const __nv_bfloat16* place = D + (size_t)row * n + column;
-        if (reads == Reads::mirrored && column < row) {
-            const __nv_bfloat16* mirrored = D + (size_t)column * n + row;
-            two[0] += beta * __bfloat162float(__ldcg(mirrored)), two[1] += beta * __bfloat162float(__ldcg(mirrored + n));
-        } else if (n % 2 == 0) {
+        if (n % 2 == 0) {
             const __nv_bfloat162 both = __ldcg((const __nv_bfloat162*)place);
             two[0] += beta * __bfloat162float(both.x), two[1] += beta * __bfloat162float(both.y);
         } else {

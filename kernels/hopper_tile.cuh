@@ -92,7 +92,7 @@ struct HopperTile {
 
     using Input = typename T::Input;
     using Output = typename T::Output;
-    using Addition = Epilogue<T::adds, T::symmetric ? Reads::upper : T::b_along_k ? Reads::mirrored : Reads::all>;
+    using Addition = Epilogue<T::adds, T::symmetric>;
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row

@@ -14,9 +14,8 @@
 //                     │ ▒ │ ▒ │ ▒ │ ▒ │ ▒ │                 ├ ▒ ┼ ▒ ┼ ▒ ┼ ▒ ┼ ▒ ┼ ▒ ┤
 //                      ...                                   ...
 //
-//             Elements (i, j) and (j, i) are sums of the same products in the same order, so C is symmetric to the bit.
-//             Of D the part on the diagonal and above it is read, as in streamed.cu; below it a lane reads the mirror
-//             image.
+//             Elements (i, j) and (j, i) are sums of the same products in the same order, so C is symmetric to the bit,
+//             if D is: all of D is read.
 //
 // Order       As in ../gemm_bf16/persistent.cu.
 //

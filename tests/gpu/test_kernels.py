@@ -34,9 +34,7 @@ from matmul_sweep.process.files import read_json
 pytestmark = pytest.mark.gpu
 
 # A tuned entry is what passes of all that the library offers; a contest looks at each.
-VARIANTS = [
-    v for v in load_catalogue().variants.values() if v.kernel.on_gpu and not v.kernel.tuned
-]
+VARIANTS = [v for v in load_catalogue().variants.values() if v.kernel.on_gpu and not v.kernel.tuned]
 SMALL = load_catalogue(ROOT / "tests" / "unit" / "hopper" / "catalogue.yaml")
 HOPPER = [SMALL.variant(name) for name in ("exchange", "split")]
 LIBRARY = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]

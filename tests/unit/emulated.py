@@ -31,16 +31,16 @@ def product_on_cpu(
 
 
 def added_on_cpu(variant: Variant, executable: Path, shape: Shape) -> tuple[np.ndarray, Accuracy]:
-    """C = alpha·product + beta·D of random ones, from NaN. D is not symmetric, even where C is."""
+    """C = alpha·product + beta·D of random ones, from NaN. D is symmetric where C is."""
     operation, alpha, beta = variant.kernel.product, -1.5, 0.75
     inputs = fills.inputs("uniform", 3, shape, operation.dtype)
     d = np.random.default_rng(3).uniform(-1, 1, shape.output).astype(operation.output)
+    if operation.symmetric:
+        d = np.triu(d) + np.triu(d, 1).T
     c = np.full(shape.output, np.nan, operation.output)
     epilogue = emulation.Epilogue(alpha, beta, d)
     c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60, epilogue)
     added = d.astype(np.float64)
-    if operation.symmetric:
-        added = np.triu(added) + np.triu(added, 1).T
     left, right = (factor.astype(np.float64) for factor in operation.factors(*inputs))
     expected = alpha * left @ right + beta * added
     error = np.abs(c.astype(np.float64) - expected)

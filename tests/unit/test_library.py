@@ -302,8 +302,8 @@ def test_a_stack_has_a_stack_of_ds(calls: Card) -> None:
 
 # A bfloat16 product and what its kernels are; `x` is row-major.
 IN_ONE_LAUNCH = [
-    (lambda x, d: matmul_sweep.gram(Given(x.T), d=d, beta=2), ["gram_streamed_bf16"]),
-    (lambda x, d: matmul_sweep.gram(Given(x.T), alpha=2), ["gram_streamed_bf16"]),
+    (lambda x, d: matmul_sweep.gram(Given(x.T), d=d, beta=2), ["gram_whole_bf16"]),
+    (lambda x, d: matmul_sweep.gram(Given(x.T), alpha=2), ["gram_whole_bf16"]),
     (lambda x, d: matmul_sweep.gemm(Given(x), Given(x), d=d, beta=2), ["brief_bf16"]),
     (lambda x, d: matmul_sweep.gram(Given(x[:7].T)), ["gram_naive_bf16"]),
 ]

@@ -55,8 +55,8 @@ def gram(
     take gemm's kernels. accuracy, of float64: without one, or with "componentwise", it errs at most
     as a sum of float64 products does, as a share of Σ|a||b|, by products of bytes where they are
     faster; "normwise" errs by some 2⁻⁵² of the norms of two columns of A; "native", or "ieee", is a
-    sum of float64 products. In bfloat16 D has to be symmetric, as one half of it is read, and may
-    be A. Everything else is as in gemm.
+    sum of float64 products. In bfloat16 D has to be symmetric, as perhaps one half of it is read,
+    and may be A. Everything else is as in gemm.
     """
     return multiply(True, (a,), d, out, alpha, beta, kernel, accuracy)
 

@@ -288,9 +288,9 @@ class Variant:
         multiples, and no more rows and columns of C than the most."""
         step = self.steps
         longer = {name: ceil_div(getattr(shape, name), by) * by for name, by in step.items()}
-        limits = {"m": self.most_rows, "n": self.most_columns}
-        fewer = {name: min(getattr(shape, name), most) for name, most in limits.items() if most}
-        return replace(shape, **longer | fewer)
+        limits, found = {"m": self.most_rows, "n": self.most_columns}, replace(shape, **longer)
+        fewer = {name: min(getattr(found, name), most) for name, most in limits.items() if most}
+        return replace(found, **fewer)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None if it does."""

@@ -20,6 +20,7 @@ class Shares:
     blocks: int  # with work
     slabs: float  # of all blocks
     parts: float  # blocks that a tile is shared out to; 0 if every tile is one block's
+    stretch: int = 0  # slabs of a block that begin and end inside tiles
 
 
 def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
@@ -83,4 +84,5 @@ def stretched(variant: Variant, full: int, light: int, slabs: int, blocks: int) 
         blocks=max(min(whole, blocks), stretches if left else 0),
         slabs=whole * slabs + left,
         parts=max(slabs / stretch, 1) if splits else 0,
+        stretch=stretch if splits else 0,
     )

@@ -41,6 +41,7 @@ class Work:
     sums: float  # tiles of sums that a block adds to its own
     megabytes: float  # of all matrices
     far_megabytes: float  # of those, what the L2 does not keep
+    far_slabs: float  # of a stretch, whose block shares its place along k with no other, the same
     ragged_slabs: float  # slabs, where rows of C do not begin at multiples of ACCESS_BYTES
     ragged_tiles: float  # tiles, there
     cut_tiles: float  # tiles, where rows of C do not begin at multiples of SECTOR_BYTES
@@ -113,6 +114,7 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
     megabytes = sum(sizes) / 1e6
     cut = ragged(variant, shape)
     edge = columns % tile[1] > 0 and not cut
+    far = max(megabytes - NEAR_MEGABYTES, 0)
     tiles = ceil_div(shares.tiles, multiprocessors)
     edge_tiles = edge * ceil_div(ceil_div(rows, tile[0]), multiprocessors)
     return Work(
@@ -125,7 +127,8 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
         waits=shares.parts > 0,
         sums=max(shares.parts - 1, 0),
         megabytes=megabytes,
-        far_megabytes=max(megabytes - NEAR_MEGABYTES, 0),
+        far_megabytes=far,
+        far_slabs=shares.stretch * far / megabytes,
         ragged_slabs=cut * slabs_of_all,
         ragged_tiles=cut * tiles,
         cut_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,

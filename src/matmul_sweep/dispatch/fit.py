@@ -95,8 +95,8 @@ def limited(costs: Sequence[Cost], alone: Sequence[Found], arch: str) -> list[Co
 def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> dict[str, float]:
     """By variant the microseconds that a unit of its volume takes at the card's power limit, from
     the power that it draws alone, the median over these shapes. Of a variant that was not timed
-    there a line says it, over what it reads from shared memory for each multiply-add, up to the
-    most of those that were. 0 where no power was read."""
+    there a line says it, over what it reads from shared memory for each multiply-add, between the
+    least and the most of those that were. 0 where no power was read."""
     of_card = architecture(arch).multiprocessors
     known = {variant.name: variant for variant in variants}
     found: dict[Variant, list[float]] = {}
@@ -109,9 +109,10 @@ def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> 
     if not own:
         return dict.fromkeys(known, 0.0)
     read = {variant: sum(1 / extent for extent in variant.tile) for variant in variants}
-    timed = [read[variant] for variant in own]
-    line = np.poly1d(np.polyfit(timed, [*own.values()], int(len(set(timed)) > 1)))
-    return {v.name: own.get(v, float(line(min(read[v], max(timed))))) for v in variants}
+    timed, known_values = [read[variant] for variant in own], [*own.values()]
+    line = np.poly1d(np.polyfit(timed, known_values, int(len(set(timed)) > 1)))
+    bounds = min(known_values), max(known_values)
+    return {v.name: own.get(v, float(np.clip(line(read[v]), *bounds))) for v in variants}
 
 
 def side_by_side(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> "Measured":
