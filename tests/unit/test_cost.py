@@ -123,6 +123,7 @@ GRAM = {"operation": "gram", "tile": [32, 32]}
 NOT_RAGGED = {"ragged_slabs": 0, "ragged_tiles": 0}
 NO_EDGE = {"edge_slabs": 0, "edge_slabs_of_block": 0}
 LARGE = megabytes(2 * 4096 * 64, 4096 * 4096)
+LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,9 @@ LARGE = megabytes(2 * 4096 * 64, 4096 * 4096)
                             **NOT_RAGGED, **NO_EDGE}),
         (UPPER, "80x96", {"megabytes": megabytes(80 * 96, 96 * 96, size=8)}),
         ({}, "4096x4096x64", {"megabytes": LARGE, "far_megabytes": LARGE - NEAR_MEGABYTES}),
+        # Nine tiles of 10000 slabs: a stretch has 5·10000/4, of which the L2 keeps a part.
+        (ONE, "288x64x80000", {"far_slabs": 12500 * (1 - NEAR_MEGABYTES / LONG)}),
+        (ONE, "256x64x80000", {"far_slabs": 0}),
         # Three blocks for A and two for B: one of four multiprocessors has two of the five.
         ({"before": [SPLIT]}, "96x64x100",
          {"prepared_megabytes": megabytes(96 * 100, 100 * 64) * 2 / 5}),
