@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from jobs import CALLS, SHAPES, WORKERS, Job, calls_of, kept, measured_again, one_error
+from made_up_data import publishable
 from project import Project
-from support import ROOT, Command, DataSet, write_experiment
+from support import ROOT, Command, write_experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
@@ -146,10 +147,10 @@ def test_a_folder_that_is_read_only(
 
 
 def test_an_interrupted_publishing(
-    data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
-) -> None:  # fmt: skip
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     """Over an older data set, of which nothing may be left among the new one's files."""
-    folder, published = data_set.write(), tmp_path / "published"
+    folder, published = publishable(tmp_path / "data"), tmp_path / "published"
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile

@@ -14,9 +14,9 @@ import pandas as pd
 from support import the_catalogue
 
 from matmul_sweep import __version__ as VERSION
-from matmul_sweep.build.binaries import digest
+from matmul_sweep.build.binaries import digest, tool_source
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
-from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.selection import Results, load_results, pictures
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
@@ -26,6 +26,7 @@ from matmul_sweep.experiment.dataset.tables import (
     POINT,
     TIMES,
     product_of,
+    read_table,
     write_rows,
     write_table,
 )
@@ -34,6 +35,7 @@ from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
 
@@ -73,6 +75,7 @@ SWEEPS = {
               "fills": list(FILLS), "modes": ["sustained"], "caches": ["hot"]},
     "sustained": {"operation": "gram", "shapes": [3000], "modes": list(MODES), "caches": ["hot"]},
 }  # fmt: skip
+STEPS = ROOT / "scripts" / "steps"
 PEAKS = {"fp32_peak_tflops": 60.0, "fp64_peak_tflops": 30.0, "fp64_tensor_peak_tflops": 65.0}
 DEVICE = PEAKS | {
     "gpu": "Imaginary GPU",
@@ -81,7 +84,7 @@ DEVICE = PEAKS | {
     "version": VERSION,
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "dirty": False,
-    "code": "0" * 64,
+    "code": program_digest(STEPS / "measure.py"),
     "nvml": "available",
     "uuid": "GPU-of-this-card",
     "cublas": "13.1.0",
@@ -194,6 +197,34 @@ def made_up(
         write_table(pd.DataFrame(table).reindex(columns=COLUMNS[kind]), kind, folder / kind)
     write_json(known, folder / "device.json")
     return load_results(folder, catalogue)
+
+
+def publishable(folder: Path, tables: Mapping[str, Sequence[Row]] = MappingProxyType({})) -> Path:
+    """A set of one product of `naive` and of the library beside its report and its pictures, as
+    publishing takes it; with some cells of the first rows of its tables changed."""
+    device, *_ = [*tables.get("device", ()), {}]
+    device = DEVICE | {"gpu": "NVIDIA H100 80GB HBM3"} | device
+    made_up(folder, kernels=["naive", "cublas_sgemm"], shapes={"gemm": (64,)}, caches=["hot"],
+            device=device, change=kernels_at_once)  # fmt: skip
+    write_rows([], "samples.csv.gz", folder / "samples.csv.gz")
+    for kind in tables.keys() - {"device"}:
+        path = folder / f"{kind}.csv"
+        rows = read_table(path.name, path).astype(object)
+        for line, cells in enumerate(tables[kind]):
+            rows.loc[line, [*cells]] = [*cells.values()]
+        write_table(rows, path.name, path)
+    (folder / "report.pdf").write_bytes(b"%PDF")
+    (folder / "figures").mkdir()
+    for name in pictures().values():
+        (folder / "figures" / name).write_text(f"<svg id='{name}'/>")
+    return folder
+
+
+def kernels_at_once(summary: pd.DataFrame) -> pd.DataFrame:
+    """A change that leaves the launches of one variant of each kernel, on a card without
+    readings."""
+    rows = summary[summary.phase == "kernel"].drop_duplicates("kernel")
+    return rows.assign(**dict.fromkeys(STATE)).reset_index(drop=True)
 
 
 def beside_a_card(folder: Path, **options: Any) -> Results:
@@ -368,7 +399,8 @@ def ceilings(gpu: bool) -> pd.DataFrame:
     rows = [{"name": name, "unit": "TFLOP/s", "value": value} for name, value in values.items()]
     rows.append({"name": "copy", "unit": "GB/s", "value": 2000.0})
     table = pd.DataFrame(rows, columns=COLUMNS["ceilings.csv"])
-    known = {"status": "ok", "samples": 20, "gpu": DEVICE["gpu"], "uuid": DEVICE["uuid"]}
+    known = {"status": "ok", "samples": 20, "gpu": DEVICE["gpu"], "uuid": DEVICE["uuid"],
+             "sha256": program_digest(STEPS / "ceilings.py", tool_source("ceilings"))}  # fmt: skip
     return table.assign(**known) if gpu else table[:0]
 
 
