@@ -4,7 +4,6 @@ The commands run in a copy of the project, without a network: Snakemake plans it
 quick runs, and of what needs a GPU, Slurm or conda the pieces are checked that are here.
 """
 
-import dataclasses
 import os
 import re
 import shlex
@@ -24,12 +23,8 @@ from project import Copy, Fresh, Project
 from support import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# A block of commands has no language; the line before it says what most machines lack for it.
-BLOCK = re.compile(
-    r"^(?:<!-- needs: (?P<needs>\w+) -->\n)?"
-    r"```(?P<language>\w*)\n(?P<text>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
+# A block of commands has no language.
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 NO_COMMANDS = {"text", "yaml", "python", "cuda"}
 INLINE = re.compile(r"`(uv run [^`]+)`")
 GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp", "muon"}
@@ -40,7 +35,6 @@ class Command:
     """One command, without `uv run`, which would look for the packages in the network."""
 
     words: tuple[str, ...]
-    needs: str | None = None  # what the page says
 
     @property
     def text(self) -> str:
@@ -58,13 +52,13 @@ def commands_of(page: str) -> list[Command]:
             continue
         assert not block["language"], f"{block['language']}: commands, or something else?"
         lines = block["text"].replace("\\\n", " ").splitlines()
-        found += [one for line in lines for one in split(line, block["needs"])]
+        found += [one for line in lines for one in split(line)]
     for line in INLINE.findall(BLOCK.sub("", page)):
-        found += split(line.replace("\n", " "), None)
+        found += split(line.replace("\n", " "))
     return found
 
 
-def split(line: str, needs: str | None) -> list[Command]:
+def split(line: str) -> list[Command]:
     """The commands of a line, which `&&` joins."""
     found, words = [], [*shlex.split(line, comments=True), "&&"]
     while "&&" in words:
@@ -78,7 +72,7 @@ def split(line: str, needs: str | None) -> list[Command]:
             assert os.access(ROOT / own[0], os.X_OK)
             check_groups((ROOT / own[0]).read_text().splitlines()[0].split()[-2:])
             own = ["python", *own]
-        found += [Command(tuple(own), needs)] if own else []
+        found += [Command(tuple(own))] if own else []
     return found
 
 
@@ -134,7 +128,7 @@ def run(command: Command, project: Project) -> None:
         [sys.executable, *command.words[1:]], cwd=project.folder, text=True, capture_output=True,
         env=project.environment | {"CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
-    if needs(command) == "gpu":
+    if needs_gpu(command):
         assert done.returncode in (0, 1), done.stderr
         assert re.search("GPU|NVIDIA driver|PyTorch|'torch'", done.stderr), done.stderr
     elif Path(command.words[1]).stem == "try":  # 1 says that a kernel is wrong
@@ -218,15 +212,8 @@ def check_of(command: Command) -> Callable[[Command, Project], None]:
     return CLASSES[command.words[0]]
 
 
-def needs(command: Command) -> str | None:
-    """What most machines lack for a command."""
-    program = command.words[0]
-    script = Path(command.words[1]).stem if program == "python" else None
-    if program == "conda":
-        return "conda"
-    if program == "module" or command.has("--workflow-profile", "slurm"):
-        return "slurm"
-    return "gpu" if script in GPU_PROGRAMS or command.has("publish", "gpu") else None
+def needs_gpu(command: Command) -> bool:
+    return Path(command.words[1]).stem in GPU_PROGRAMS
 
 
 @pytest.mark.long
@@ -237,17 +224,8 @@ def test_a_command_works_as_it_is_typed(command: Command, request: pytest.Fixtur
     check(command, project)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_block_says_what_it_needs(page: Path) -> None:
-    for block in BLOCK.finditer(page.read_text()):
-        text = block.group()
-        wanted = {needs(command) for command in commands_of(text)} - {None}
-        assert wanted == ({block["needs"]} if block["needs"] else set()), text
-
-
 def test_the_commands_of_a_page_are_all_found() -> None:
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
-           "```yaml\nno: command\n```\n<!-- needs: gpu -->\n```\nf\n```\n"  # fmt: skip
-    found = commands_of(page)
-    assert [one.text for one in found] == ["a b", "c", "d e", "f", "snakemake --cores 1 all"]
-    assert found[3] == dataclasses.replace(found[0], words=("f",), needs="gpu")
+           "```yaml\nno: command\n```\n"  # fmt: skip
+    found = [one.text for one in commands_of(page)]
+    assert found == ["a b", "c", "d e", "snakemake --cores 1 all"]

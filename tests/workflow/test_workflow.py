@@ -424,40 +424,6 @@ def test_a_mistake_is_one_clear_line(
     assert not project.path("results/local/build").exists()
 
 
-def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
-    """As on a machine without the wheel and without a toolkit."""
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    (tmp_path / "sitecustomize.py").write_text(
-        "import cuda.pathfinder, importlib.metadata as m\nknown = m.distribution\n"
-        "cuda.pathfinder.find_nvidia_binary_utility = lambda name: None\n"
-        "m.distribution = lambda name: known(name.replace('nvidia-cuda', 'no'))\n"
-    )
-    for needed in ("bash", "which"):
-        (tmp_path / needed).symlink_to(shutil.which(needed))
-    inherited = os.environ.get("PYTHONPATH", "")
-    line = refusal(project, "all", PATH=str(tmp_path), PYTHONPATH=f"{tmp_path}:{inherited}")
-    assert line.startswith("error: no nvcc: ")
-
-
-def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
-    finished: Project, copy_of: Copy
-) -> None:
-    project = copy_of(finished)
-    samples = project.path("results/local/measured/gemm/cpu_loop/cpu_loop/samples.csv.gz")
-    samples.write_bytes(samples.read_bytes()[:100])
-    forget_sizes(project)
-    run = project.snakemake("results/local/summary.csv", "--forcerun", "collect")
-    assert run.returncode == 1
-    [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
-    assert "gemm/cpu_loop/cpu_loop/samples.csv.gz: cut short or damaged" in line
-    assert "delete results/local/measured/gemm/cpu_loop and run again" in line
-    assert line in project.path("results/local/logs/collect.log").read_text()
-    assert "Traceback" not in run.stdout
-    shutil.rmtree(samples.parents[1])
-    assert project.pending("results/local/summary.csv")["measure_part"] == LOOP
-
-
 # The jobs of a run.
 
 
@@ -554,16 +520,9 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     assert running.returncode != 0
     said = project.path("said").read_text().splitlines()
     assert "interrupted: the same command continues where this one stopped" in said
-    kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}
-    assert 2 <= len(kept) < len(shapes)
     assert not project.path("results/local/measured/gemm/cpu_loop").exists()
-
+    kept = {path: path.read_bytes() for path in journal.glob("[0-9]*.json")}
+    assert 2 <= len(kept) < len(shapes)
     project.done(target)
-    samples = table(project, "samples.csv.gz")
-    assert set(samples.m) == set(shapes)
-    for shape, times in kept.items():
-        found = samples[samples.m == int(shape.split("x")[0])]
-        for variant, phase, cache, taken in times:
-            same = found[(found.phase == phase) & (found.cache == cache)]
-            assert set(same.variant) == {variant}
-            assert same.sort_values("sample").time_ms.tolist() == taken
+    assert all(path.read_bytes() == content for path, content in kept.items())
+    assert set(table(project, "samples.csv.gz").m) == set(shapes)
