@@ -67,7 +67,7 @@ class Shape(ABC):
         count = len(cls.__match_args__)
         parts = re.split("[x×]", str(text))
         numbers = [int(part) for part in parts if re.fullmatch(r"[0-9]{1,10}", part)]
-        if isinstance(text, bool) or len(numbers) != len(parts) or len(parts) not in (1, count):
+        if len(numbers) != len(parts) or len(parts) not in (1, count):
             wanted = f"write a whole number, or {cls.pattern}"
             raise UserError(f"{cls.operation} shape {str(text)!r}: {wanted}")
         if not all(1 <= extent <= LARGEST for extent in numbers):
