@@ -15,7 +15,7 @@ from support import the_catalogue
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import digest, tool_source
-from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
+from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.dataset.selection import Results, load_results, pictures
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
@@ -97,13 +97,6 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 Row = dict[str, Any]
 
 
-def with_tf32() -> Catalogue:
-    """The catalogue with cuBLAS in TF32 too."""
-    changes = {"name": TF32, "title": "cuBLAS TF32", "arithmetic": "tf32"}
-    reduced = dataclasses.replace(the_catalogue()["cublas_sgemm"], **changes)
-    return Catalogue(the_catalogue() | {TF32: reduced})
-
-
 def speed_up_tf32(summary: pd.DataFrame) -> pd.DataFrame:
     """TF32 ten times as fast, and as wrong."""
     own = summary.kernel == TF32
@@ -142,13 +135,12 @@ def made_up(
     shapes: Mapping[str, Sequence[int | str]] = SHAPES,
     device: dict | None = None,
     change: Change = lambda summary: summary,
-    catalogue: Catalogue | None = None,
     checked: bool = False,
     drawn: Mapping[str, Any] = MappingProxyType({}),
 ) -> Results:
     """Write a data set and load it; `change` alters its summary first. `checked`: with both checks
     of the timing. `drawn`: with these of RANDOM."""
-    catalogue = catalogue or the_catalogue()
+    catalogue = the_catalogue()
     chosen = [
         kernel
         for name, kernel in catalogue.items()
@@ -170,14 +162,14 @@ def made_up(
             variant, parse_shape(text, variant.kernel.operation), gpu, caches, random, arch
         )
     ]
-    rows += [*study_rows(variants, gpu, random), *random_rows(drawn, catalogue, gpu, random, arch)]
+    rows += [*study_rows(variants, gpu, random), *random_rows(drawn, gpu, random, arch)]
     summary = change(pd.DataFrame(rows, columns=COLUMNS["summary.csv"]).astype({"k": "Int64"}))
     # Libraries have no jobs of their own in sweeps over random shapes.
     libraries = summary.kernel.isin([k.name for k in catalogue.values() if k.kind is Kind.LIBRARY])
     measured = summary[~(summary.sweep.isin(drawn) & libraries)].reset_index(drop=True)
     tables = {
         "summary.csv": measured,
-        "ratios.csv": ratios(summary, catalogue),
+        "ratios.csv": ratios(summary),
         "verification.csv": [verified(variant, gpu) for variant in variants],
         "kernels.csv": [record(variant) for variant in variants],
         "instructions.csv": [instructions(v) for v in variants if v.kernel.kind is Kind.CUDA],
@@ -321,18 +313,17 @@ def study_rows(
 
 
 def random_rows(
-    sweeps: Mapping[str, Any], catalogue: Catalogue, gpu: bool, random: np.random.Generator,
-    arch: str,
+    sweeps: Mapping[str, Any], gpu: bool, random: np.random.Generator, arch: str
 ) -> Iterator[Row]:  # fmt: skip
     """Hot kernel rows of sweeps over random shapes, of their rivals too: between half and twice as
     fast as the library."""
     for name in sweeps:
         sweep = sweep_of(DEVICE["configuration"] | {"sweeps": sweeps}, name)
-        dispatch = catalogue.variant(sweep["kernels"][0])
+        dispatch = the_catalogue().variant(sweep["kernels"][0])
         for text in sweep["shapes"]:
             shape = parse_shape(text, sweep["operation"])
             base = 0.004 + shape.operations * PACE[Kind.LIBRARY]
-            for variant in [*catalogue.rivals(dispatch.kernel), dispatch]:
+            for variant in [*the_catalogue().rivals(dispatch.kernel), dispatch]:
                 row = launched(variant, shape, name) | {"launches": 3, "ran": ""}
                 if variant is dispatch:
                     gain, row["ran"] = (
@@ -345,10 +336,11 @@ def random_rows(
                 yield row | (timed if gpu else NO_GPU | {"samples": 0})
 
 
-def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+def ratios(summary: pd.DataFrame) -> pd.DataFrame:
     """Library time over kernel time, wherever both are."""
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     own = ["kernel", *POINT, "cache", "time_ms"]
+    catalogue = the_catalogue()
     tuned = timed.kernel.isin([name for name, kernel in catalogue.items() if kernel.tuned])
     libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(
         columns={"kernel": "baseline", "time_ms": "library_ms"}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, failed, made_up, speed_up_tf32, with_tf32
+from made_up_data import TF32, failed, made_up, speed_up_tf32
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.facts.ladder import ladder
-from matmul_sweep.experiment.report.figures import figure_base, labels, style
+from matmul_sweep.experiment.report.figures import figure_base, style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
@@ -312,7 +312,7 @@ def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_libra
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
     tmp_path: Path,
 ) -> None:
-    options = {"kernels": [*PAIRED, TF32], "catalogue": with_tf32(), "caches": ["hot", "alone"]}
+    options = {"kernels": [*PAIRED, TF32], "caches": ["hot", "alone"]}
     results = made_up(tmp_path, **options)
     rate, joule = FIGURES["energy"](results).axes
     names = [label.get_text() for label in rate.get_yticklabels()]
@@ -333,14 +333,6 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: 
     assert steps.endswith("commit 0123456 · alone, at its own clock")
 
 
-@pytest.mark.parametrize("count", [1, 2, 9, 12])
-def test_labels_keep_apart(count: int) -> None:
-    wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
-    placed = labels.spread(wanted, 0.05)
-    assert all(b - a > 0.0499 for a, b in itertools.pairwise(placed))
-    assert max(placed) <= 1
-
-
 def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=[*STEPS])
     found, ends = results.ratios, ["ratio_low", "ratio_high"]
@@ -352,7 +344,7 @@ def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
-    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     figures, _ = all_drawn(results)
     beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
     assert beside_error == {"accuracy"}

@@ -20,7 +20,6 @@ from made_up_data import (
     made_up,
     speed_up_tf32,
     the_catalogue,
-    with_tf32,
 )
 
 import report
@@ -283,7 +282,7 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
 
 def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
-    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present

@@ -8,7 +8,6 @@ matters.
 
 import re
 import resource
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from project import SNAKEMAKE, Fresh, Project
-from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
+from support import CUDA_ENTRY, RIGHT_KERNEL
 
 pytestmark = pytest.mark.long
 
@@ -56,23 +55,6 @@ def large(fresh: Fresh) -> Project:
     project.write_catalogue("cublas_sgemm", added=yaml.safe_dump(entries))
     project.configure(gemm=[32 * (i + 1) for i in range(SHAPES)], gram=[], device="gpu")
     return project
-
-
-def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
-    fresh: Fresh, empty: Start
-) -> None:
-    """Of three pairs one is enough, since other work may begin or end between two starts."""
-    project = fresh()
-    shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
-
-    def start() -> None:
-        project.done("all", "--dry-run", configfile="config/config.yaml", program=SNAKEMAKE)
-
-    least, full = [], []
-    while len(full) < 3 and not (full and full[-1] < 3 * least[-1]):
-        least.append(seconds(empty))
-        full.append(seconds(start))
-    assert full[-1] < 3 * least[-1], (least, full)
 
 
 def test_500_kernels_at_40_shapes_start_in_the_time_of_ten_empty_ones_and_with_short_commands(

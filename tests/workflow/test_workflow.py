@@ -11,7 +11,6 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -316,13 +315,6 @@ def test_the_verdict_is_there_although_there_is_no_report(faulty: Faulty, copy_o
     assert run.returncode == 1
     assert "report.typ" in run.stdout
     assert run.stdout.endswith(project.path("results/local/verdict.txt").read_text())
-
-
-def test_an_element_that_was_never_written_is_no_number_in_json(faulty: Faulty) -> None:
-    verified = rows(faulty.project, "verification.csv", "unwritten")
-    assert np.isinf(verified.error[verified.status == "failed"]).all()
-    text = faulty.project.path("results/local/tables.json").read_text()
-    json.loads(text, parse_constant=lambda word: pytest.fail(word))
 
 
 def test_only_what_changed_is_verified_and_measured_in_a_job_that_runs_again(
