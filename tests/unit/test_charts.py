@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, failed, made_up, speed_up_tf32
+from made_up_data import TF32, failed, made_up, speed_up_tf32, where
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -228,11 +228,8 @@ def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path
         assert "unknown device · date unknown" in words_of(figure)
 
 
-def throttle(summary: pd.DataFrame) -> pd.DataFrame:
-    hot = (summary.kernel == "naive") & (summary.n == 1024) & (summary.phase == "kernel")
-    return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
-
-
+HOT = where("kernel == 'naive' and n == 1024 and phase == 'kernel'",
+            throttled="power_cap+sw_thermal")  # fmt: skip
 STEPS = {"naive": 1.0, "naive_rect": 1.2, "shared": 1.5, "shared_rect": 1.6, "register_tile": 4.0,
          "sgemm": 4.1, "cublas_sgemm": 5.0}  # fmt: skip
 
@@ -249,7 +246,7 @@ MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-
 SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, words, and no words
     ("rate", {"kernels": ["naive"], "caches": ["cold"]}, "cold: the L2", "turn, hot"),
     ("rate", {"kernels": ["naive"]}, "in turn, hot", "slowed down for heat"),
-    ("rate", {"kernels": ["naive"], "change": throttle}, "slowed down for heat", "cold:"),
+    ("rate", {"kernels": ["naive"], "change": HOT}, "slowed down for heat", "cold:"),
     ("rate", {"kernels": ["naive"], "device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),
     ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
     ("ladder", {"kernels": [*STEPS], "change": steps},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, made_up
+from made_up_data import DEVICE, made_up, where
 from support import Command
 
 from matmul_sweep.experiment.dataset import changes
@@ -48,7 +48,7 @@ def scaled(factor: float, *kernels: str, columns: Sequence[str] = TIMES) -> Chan
 
 
 def fewer(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary[(summary.kernel == "naive") | (summary.n == 640)]
+    return summary.query("kernel == 'naive' or n == 640")
 
 
 def pair(
@@ -192,8 +192,7 @@ def test_points_are_joined_by_every_name_of_their_identity(
 ) -> None:
     """A row of another cache, dtype or k is another point, and one that failed is none."""
     shapes = {"gemm": ["640x640x64", "640x640x640"]}
-    shared = {True: "failed", False: "ok"}
-    failing = lambda summary: summary.assign(status=(summary.kernel == "shared").map(shared))  # noqa: E731
+    failing = where("kernel == 'shared'", status="failed")
     folders = pair(tmp_path, b=failing, kernels=["naive_rect", "shared"], shapes=shapes)
     points = table_of(command, tmp_path, *folders)
     assert len(points) == 4

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue
+from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue, where
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
@@ -198,15 +198,9 @@ def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path: Path) 
 
 def lost(kernel: str, least: int) -> Change:
     """A change by which a kernel's points from a size on failed."""
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        gone = (summary.kernel == kernel) & (summary.n >= least) & (summary.status == "ok")
-        summary = summary.astype({"reason": object})
-        summary.loc[gone, ["status", "reason"]] = ["failed", "lost the device"]
-        summary.loc[gone, [*TIMES, "tflops"]] = np.nan
-        return summary
-
-    return change
+    of = f"kernel == '{kernel}' and n >= {least} and status == 'ok'"
+    none = dict.fromkeys([*TIMES, "tflops"], np.nan)
+    return where(of, status="failed", reason="lost the device", **none)
 
 
 # A kernel, the largest of the shapes, at whose columns its points are lost, and what is said of it.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from made_up_data import RANDOM, made_up
+from made_up_data import RANDOM, made_up, where
 from support import ROOT, Command
 
 import readme
@@ -78,18 +78,12 @@ def test_a_sentence_says_what_the_last_step_is_beside_the_library(
     assert re.search(f"{words}$", said)
 
 
-def capped(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(throttled=summary.kernel.map({"naive": "power_cap"}))
-
-
-def once(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(time_low_ms=None, time_high_ms=None)
-
-
 def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_path: Path) -> None:
-    for change, end in ((capped, "cuBLAS, in turn, at one clock."), (None, " cuBLAS.")):
-        options = {"kernels": ["naive", "cublas_sgemm"]} | ({"change": change} if change else {})
-        (said,) = sentences(made_up(tmp_path / end.strip(), **options))
+    options = {"kernels": ["naive", "cublas_sgemm"]}
+    capped = where("kernel == 'naive'", throttled="power_cap")
+    once = where("n > 0", time_low_ms=None, time_high_ms=None)
+    for own, end in (({"change": capped}, "cuBLAS, in turn, at one clock."), ({}, " cuBLAS.")):
+        (said,) = sentences(made_up(tmp_path / end.strip(), **options, **own))
         assert said.endswith(end)
     assert sentences(made_up(tmp_path / "once", change=once)) == []
     assert sentences(made_up(tmp_path / "alone", kernels=["three_products"])) == []

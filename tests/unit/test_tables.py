@@ -20,6 +20,7 @@ from made_up_data import (
     made_up,
     speed_up_tf32,
     the_catalogue,
+    where,
 )
 
 import report
@@ -221,11 +222,8 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: R
 
 
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path: Path) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        cold = (summary.cache == "cold") & (summary.phase == "kernel") & (summary.n == 1024)
-        summary.loc[cold, ["status", "reason", *TIMES]] = ["skipped", "alike", *[np.nan] * 4]
-        return summary
-
+    change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
+                   status="skipped", reason="alike", **dict.fromkeys(TIMES, np.nan))  # fmt: skip
     results = made_up(tmp_path, kernels=FEW, change=change)
     [third] = compare_documents(results, {"003": DOCUMENTS["003"]})
     rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
