@@ -2,7 +2,6 @@
 the kernel, and the rest goes on."""
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +9,6 @@ from jobs import (
     CALLS,
     SAMPLING,
     SHAPES,
-    Job,
     calls_of,
     gone,
     remaining,
@@ -27,6 +25,7 @@ CUDA = {
     "endless_cu": ("float sum", "while (k) *(volatile float*)C = k;\n    float sum"),
     "stray_cu": ("= sum;", "= sum;\n    C[1u << 20] = sum;"),
 }
+LIMITS = {"gpu_seconds": 1, "cpu_seconds": 1, "hang_seconds": 3}
 LATE = (40, 300, 320)  # at 300 a late mistake shows; nothing is verified there
 
 
@@ -41,8 +40,7 @@ def cuda_kernels(project: Project, *names: str) -> str:
 
 
 def test_bad_kernels_under_snakemake(new_project: Callable[..., Project], command: Command) -> None:
-    limits = {"gpu_seconds": 1, "cpu_seconds": 1, "hang_seconds": 3}
-    project = new_project("counted", "endless", "stray", "behind", limits=limits)
+    project = new_project("counted", "endless", "stray", "behind", limits=LIMITS)
     project.edit("kernels/test.yaml", cuda_kernels(project, *CUDA))
     project.done("results/local/summary.csv")
     data = project.path("results/local")
@@ -66,38 +64,30 @@ def test_bad_kernels_under_snakemake(new_project: Callable[..., Project], comman
     assert [calls_of(project)[m] for m in SHAPES] == [CALLS] * len(SHAPES)
 
 
-def test_a_late_mistake(new_job: Callable[..., Job]) -> None:
+def test_a_late_mistake(new_project: Callable[..., Project]) -> None:
+    project = new_project("late_endless", "late_stray")
+    limits = LIMITS | {"cpu_seconds": 9, "hang_seconds": 9}
+    project.configure(LATE, (), sampling=SAMPLING, limits=limits)
+    project.done("results/local/summary.csv")
+    summary = read_table("summary.csv", project.path("results/local/summary.csv"))
+    late = "the launch did not finish within 9 s"
     for kernel, reasons in {
-        "late_endless": {
-            300: "the launch did not finish within 1 s",
-            320: "not run: at 300x300x300 the launch did not finish within 1 s",
-        },
+        "late_endless": {300: late, 320: f"not run: at 300x300x300 {late}"},
         "late_stray": {300: "the launch failed: it died of SIGSEGV"},
     }.items():
-        job = new_job(kernel=kernel, shapes=LATE)
-        start = time.monotonic()
-        job.done()
-        assert time.monotonic() - start < 30
-        points = job.points().query("phase == 'kernel'").set_index("m")
-        for m in LATE:
-            assert points.status[m] == ("failed" if m in reasons else "ok")
-            assert points.reason[m] == reasons.get(m, "")
+        points = summary[(summary.variant == kernel) & (summary.phase == "kernel")].set_index("m")
+        assert points.reason.to_dict() == dict.fromkeys(LATE, "") | reasons
+        assert set(points.index[points.status == "failed"]) == {*reasons}
 
 
-def test_an_endless_kernel_does_not_outlive_its_job(
-    new_job: Callable[..., Job], new_project: Callable[..., Project]
-) -> None:
-    job = new_job(kernel="late_endless", shapes=(300,), hang_seconds=600)
+def test_an_endless_kernel_does_not_outlive_its_job(new_project: Callable[..., Project]) -> None:
     project = new_project("endless")
-    for running, called in (
-        (job.start(), lambda: job.calls()[300]),
-        (project.start("results/local/verified/gemm.csv"), lambda: calls_of(project)),
-    ):
-        wait_until(called, running)
-        assert len(remaining(running.pid)) >= 2
-        running.kill()
-        running.wait()
-        assert gone(running.pid)
+    running = project.start("results/local/verified/gemm.csv")
+    wait_until(lambda: calls_of(project), running)
+    assert len(remaining(running.pid)) >= 2
+    running.kill()
+    running.wait()
+    assert gone(running.pid)
 
 
 def test_a_gpu_that_disappears(new_project: Callable[..., Project]) -> None:
