@@ -191,16 +191,6 @@ def test_what_another_compiler_card_or_cublas_made_is_verified_again(
             found.keep(task, [])
 
 
-def test_a_cut_record_is_none(tmp_path: Path) -> None:
-    found = verifier(experiment("cpu_blas"), tmp_path)
-    [task] = tasks_of(found.experiment, "gemm")
-    found.run([task], processes=1)
-    assert {row["status"] for row in found.record(task) or []} == {"ok"}
-    record = found.records / task.file
-    record.write_text(record.read_text()[:-9])
-    assert found.record(task) is None
-
-
 def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:
     run = experiment("sgemm", "direct", device="gpu", sweeps=DISPATCHED)
     found, dispatch = verifier(run, tmp_path), run.variants["sgemm"]

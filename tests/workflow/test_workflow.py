@@ -376,43 +376,34 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
 # Bad input.
 
 
-def refusal(project: Project, *arguments: str, **environment: str) -> str:
-    """The error line of a run that does not start."""
-    run = project.snakemake(*arguments, environment=environment)
+# Text behind the keys of the configuration, the command, and what the line says.
+REFUSED = {
+    "a key given twice": (  # of which Snakemake's reader takes the last value
+        "device: cpu\n", "all", ["config/test.yaml: line", "key 'device' is given twice"],
+    ),
+    "jobs that would look for their GPU here": (
+        "", "measure --executor slurm --jobs 2", ["--workflow-profile profiles/slurm"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "command", "named"), REFUSED.values(), ids=REFUSED)
+def test_a_mistake_is_one_clear_line(
+    fresh: Fresh, text: str, command: str, named: list[str]
+) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    project.edit("config/test.yaml", text)
+    run = project.snakemake(*command.split())
     assert run.returncode == 1, run.stdout
     assert "Traceback" not in run.stdout
     [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
+    assert all(fragment in line for fragment in named), line
     # A thread of the plugin for Slurm may still say that it is told to end.
     told = run.stdout.rstrip().removesuffix(
         "cannot schedule new futures after interpreter shutdown"
     )
     assert told.rstrip().endswith(line)
-    return line
-
-
-# Keys of the configuration and text behind them, the command, and what the line says.
-REFUSED = {
-    "an unknown key": ({"colour": "red"}, "", "all", ["config/test.yaml", "colour"]),
-    "a key given twice": (  # of which Snakemake's reader takes the last value
-        {}, "device: cpu\n", "all", ["config/test.yaml: line", "key 'device' is given twice"],
-    ),
-    "a bad value on the command line": ({}, "", "all --config seed=-1", ["--config", "seed: '-1'"]),
-    "jobs that would look for their GPU here": (
-        {}, "", "measure --executor slurm --jobs 2", ["--workflow-profile profiles/slurm"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("keys", "text", "command", "named"), REFUSED.values(), ids=REFUSED)
-def test_a_mistake_is_one_clear_line(
-    fresh: Fresh, keys: dict[str, str], text: str, command: str, named: list[str]
-) -> None:
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    project.configure(**keys)
-    project.edit("config/test.yaml", text)
-    line = refusal(project, *command.split())
-    assert all(fragment in line for fragment in named), line
     assert not project.path("results/local/build").exists()
 
 
