@@ -5,13 +5,12 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 import psutil
-from project import Project, Running
+from project import Project
 from pytest import approx
 
 C_ENTRY = {
@@ -135,11 +134,3 @@ def one_error(said: str) -> str:
     assert "Traceback" not in said, said
     [line] = [line for line in said.splitlines() if line.startswith("error: ")]
     return line
-
-
-def wait_until(condition: Callable[[], object], running: Running) -> None:
-    """Until the condition holds or the process has ended; fails after a minute."""
-    deadline = time.monotonic() + 60
-    while not condition() and running.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)

@@ -12,9 +12,8 @@ from jobs import (
     calls_of,
     gone,
     remaining,
-    wait_until,
 )
-from project import Project
+from project import Project, wait_until
 from support import RIGHT_KERNEL, Command
 
 from matmul_sweep.experiment.dataset.tables import read_table

@@ -17,9 +17,8 @@ from jobs import (
     journalled,
     kept,
     measured_again,
-    wait_until,
 )
-from project import Copy, Project, Running
+from project import Copy, Project, Running, wait_until
 
 from matmul_sweep.experiment.dataset.tables import read_table
 

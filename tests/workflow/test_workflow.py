@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
+from project import SNAKEMAKE, Copy, Faulty, Fresh, Project, wait_until
 from support import DEFAULT, RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
@@ -497,7 +497,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     journal = project.path("results/local/journal/gemm/cpu_loop")
 
     running = project.start(target)
-    project.wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running)
+    wait_until(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running)
     os.killpg(running.pid, signal.SIGINT)
     running.wait(timeout=60)
     assert running.returncode != 0
