@@ -12,10 +12,8 @@ import pytest
 from made_up_data import DEVICE, made_up, where
 from support import Command
 
-from matmul_sweep.experiment.dataset import changes
 from matmul_sweep.experiment.dataset.changes import (
     KEY,
-    TABLE,
     VALUES,
     compare_points,
     compare_variants,
@@ -215,22 +213,6 @@ def test_a_folder_of_data_sets_stands_for_that_of_the_device(
     told = command("compare", published, tmp_path / "new")
     assert told.out.startswith(f"A {published / 'another-gpu'}: Another GPU")
     assert "different models" in told.out
-
-
-def test_the_table_has_every_point_with_both_sides(command: Command, tmp_path: Path) -> None:
-    folders = pair(tmp_path, b=scaled(1.5))
-    points = table_of(command, tmp_path, *folders)
-    assert list(points.columns) == TABLE
-    one = f"variant == '{SHARED[0]}' and n == 640 and cache == 'hot'"
-    [found] = points.query(one).itertuples()
-    summary = read_table("summary.csv", folders[0] / "summary.csv")
-    [row] = summary.query(f"{one} and phase == 'kernel'").itertuples()
-    assert (found.value_a, found.low_a, found.high_a) == pytest.approx(
-        (row.time_ms, row.time_low_ms, row.time_high_ms)
-    )
-    assert (found.value_b, found.change) == pytest.approx((1.5 * row.time_ms, 1.5))
-    step = changes.RESOLUTION_MS / 2 * (1 / found.value_a + 1 / found.value_b)
-    assert found.allowed == pytest.approx(1 + changes.TOLERANCE + step)
 
 
 def test_the_figure_is_of_the_format_that_is_asked_for(command: Command, tmp_path: Path) -> None:
