@@ -154,20 +154,6 @@ def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs, command: Command) -> Non
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
 
 
-def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
-    wrong = {"status": "failed", "reason": "wrong result, 3 times"}
-    jobs.add(NAIVE, {}, wrong, wrong | {"cache": "cold"})
-    jobs.add("cpu_loop", {}, {"status": "skipped", "reason": "predicted 70 s"})
-    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0] * 6})
-    _, tables = jobs.collect()
-    rows = tables["summary.csv"]
-    assert rows.status.tolist() == ["skipped", "ok", "failed", "failed"]
-    assert rows.reason.tolist()[::2] == ["predicted 70 s", "wrong result, 3 times"]
-    assert rows.time_ms.isna().tolist() == [True, False, True, True]
-    assert rows["samples"].tolist() == [0, 6, 0, 0]
-    assert tables["ratios.csv"].empty
-
-
 def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs: Jobs) -> None:
     jobs.device = "cpu"
     jobs.add("cpu_blas", **HOST)
