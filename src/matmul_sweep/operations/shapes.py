@@ -3,6 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any, ClassVar
 
@@ -73,6 +74,12 @@ class Shape(ABC):
         if not all(1 <= extent <= LARGEST for extent in numbers):
             raise UserError(f"shape '{text}': every dimension must be between 1 and {LARGEST}")
         return cls(*(numbers if len(parts) > 1 else numbers * count))
+
+    @classmethod
+    @abstractmethod
+    def around(cls, rows: int, columns: int) -> Sequence["Shape"]:
+        """Tiny, ragged and prime shapes around a tile of C of rows×columns; of the large ones only
+        one has many terms, so that all can run thread by thread on a processor."""
 
     @classmethod
     def of_row(cls, row: Any) -> "Shape":
