@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 
-from matmul_sweep.build import packages, toolchain
+from matmul_sweep.build import toolchain
 from matmul_sweep.build.toolchain import CompileError, MachineFailed, Resources, read_ptxas
 from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.process.errors import UserError
@@ -46,15 +46,6 @@ def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -
     """As where memory is short; as a record it would stay."""
     with pytest.raises(MachineFailed, match="sh: it was killed; run the same command again"):
         toolchain.run(["sh", "-c", f"kill -{signal} $$"])
-
-
-@pytest.mark.skipif(packages.installed() == "cuda12", reason="NVRTC writes no temporary files")
-def test_a_folder_for_temporary_files_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TMPDIR", "/nowhere")
-    with pytest.raises(MachineFailed, match="Could not open output file '/nowhere/"):
-        toolchain.check_architectures(["sm_90"])
 
 
 def test_gccs_message_is_kept(tmp_path: Path) -> None:
