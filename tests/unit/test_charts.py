@@ -19,7 +19,7 @@ from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.facts.ladder import ladder
-from matmul_sweep.experiment.report.figures import figure_base, style
+from matmul_sweep.experiment.report.figures import figure_base, labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
@@ -312,6 +312,14 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: 
     )
     assert rate.endswith("in turn, hot · jobs on 2 cards")
     assert steps.endswith("commit 0123456 · alone, at its own clock")
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 12])
+def test_labels_keep_apart(count: int) -> None:
+    wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
+    placed = labels.spread(wanted, 0.05)
+    assert all(b - a > 0.0499 for a, b in itertools.pairwise(placed))
+    assert max(placed) <= 1
 
 
 def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path: Path) -> None:

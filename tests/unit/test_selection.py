@@ -17,6 +17,12 @@ from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import GRAM
 
 
+def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path: Path) -> None:
+    results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
+    assert set(results.timed().cache) == {"hot"}
+    assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
+
+
 def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that moves what was timed alone, up to 640, to a sweep of its own, and repeats
     `naive` in one before it and in one of drawn shapes, where it is faster."""
