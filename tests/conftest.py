@@ -18,18 +18,14 @@ from support import (
     RIGHT_KERNEL,
     ROOT,
     Command,
-    DataSet,
     Entry,
     Outcome,
     WriteCatalogue,
-    the_catalogue,
 )
 
 from matmul_sweep.build import cache
-from matmul_sweep.build.binaries import digest
 from matmul_sweep.launch import device, driver
 from matmul_sweep.process import progress
-from matmul_sweep.process.programs import program_digest
 
 LEFT_BEHIND = {
     ".git", ".venv", ".venv-cuda12", ".whl", ".scratch", ".snakemake", "results", "published",
@@ -116,28 +112,6 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         raise driver.NoDevice("there is no NVIDIA driver on this machine")
 
     monkeypatch.setattr(device, "count", missing)
-
-
-@pytest.fixture
-def data_set(tmp_path: Path) -> DataSet:
-    point = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 64, "k": 64,
-             "fill": "uniform", "mode": "burst"}  # fmt: skip
-    row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
-           "time_ms": 1.5, "throttled": ""}  # fmt: skip
-    variants = [the_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
-    digests = {variant.name: digest(variant) for variant in variants}
-    names = {variant.name: variant.kernel.name for variant in variants}
-    code = program_digest(ROOT / "scripts" / "steps" / "measure.py")
-    return DataSet(
-        tmp_path / "data",
-        {"gpu": "NVIDIA H100 80GB HBM3", "commit": "a" * 40, "code": code, "dirty": False,
-         "date": "2026-01-01"},
-        [{"kernel": kernel, "variant": name} | point | row for name, kernel in names.items()],
-        [{"kernel": kernel, "variant": name, "sha256": digests[name], "status": "ok", "reason": ""}
-         for name, kernel in names.items()],
-        [{"kernel": kernel, "variant": name, "where": "gpu"} | point
-         | {"status": "ok", "reason": "", "error": 0.1} for name, kernel in names.items()],
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")

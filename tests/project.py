@@ -35,6 +35,14 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def wait_until(condition: Callable[[], object], running: Running) -> None:
+    """Until the condition holds or the process has ended; fails after a minute."""
+    deadline = time.monotonic() + 60
+    while not condition() and running.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 @dataclass
 class Project:
     """A copy of the project, and Snakemake in it."""
@@ -131,14 +139,6 @@ class Project:
                 stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=heed_interrupts,
             )  # fmt: skip
-
-    def wait_for(self, found: Callable[[], object], running: Running, seconds: float = 60) -> None:
-        """Wait until something is found while the Snakemake that was started runs."""
-        deadline = time.monotonic() + seconds
-        while not found():
-            assert running.poll() is None, self.path("said").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""

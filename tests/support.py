@@ -3,24 +3,20 @@
 import copy
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import yaml
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import Work, work
-from matmul_sweep.experiment.dataset.selection import pictures
-from matmul_sweep.experiment.dataset.tables import COLUMNS, DATA_SET, write_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.files import write_json
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,40 +84,13 @@ class Outcome:
         return lines[0]
 
 
-def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> float:
+def error_share(c: np.ndarray, *inputs: np.ndarray) -> float:
     """The largest error of a product of full arithmetic as a share of its bound."""
     kernel = the_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
-    return accuracy(replace(kernel, writes=writes), c, *inputs).share
+    return accuracy(kernel, c, *inputs).share
 
 
 Command = Callable[..., Outcome]
-
-
-@dataclass
-class DataSet:
-    """A made-up data set of one point of naive and one of the library, to be spoilt by tests."""
-
-    folder: Path
-    device: dict[str, Any]
-    summary: list[dict[str, Any]]
-    kernels: list[dict[str, Any]]
-    verification: list[dict[str, Any]]
-
-    def write(self) -> Path:
-        tables = {
-            "summary.csv": self.summary,
-            "kernels.csv": self.kernels,
-            "verification.csv": self.verification,
-        }
-        for name in set(DATA_SET) - {"device.json"}:
-            table = pd.DataFrame(tables.get(name, []), columns=COLUMNS[name])
-            write_table(table, name, self.folder / name)
-        write_json(self.device, self.folder / "device.json")
-        (self.folder / "report.pdf").write_bytes(b"%PDF")
-        (self.folder / "figures").mkdir()
-        for name in pictures().values():
-            (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
-        return self.folder
 
 
 def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",

@@ -1,29 +1,18 @@
-"""Measuring jobs, started by hand, of C kernels that record how often they are called."""
+"""Projects of C kernels that record how often they are called, and what becomes of their runs."""
 
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 import psutil
-import yaml
-from project import Project, Running
+from project import Project
 from pytest import approx
-from support import ROOT, write_experiment
 
-from matmul_sweep.build.binaries import compile_into
-from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.tables import read_table
-
-STEPS = ROOT / "scripts" / "steps"
 C_ENTRY = {
     "title": "mine",
     "operation": "gemm",
@@ -66,11 +55,9 @@ MISTAKES = {
 # Six samples of a point, however they lie.
 SAMPLING = {"minimum": 6, "maximum": 6, "interval": 1e-12, "seconds": 60, "copy_seconds": 0.01,
             "warm_seconds": 0}  # fmt: skip
-HANG_SECONDS = 1  # of jobs that are started by hand
 SHAPES = (40, 41, 42, 43, 44, 45, 46, 47)
 CALLS = 7  # of a point: the first, and six samples
 WORKERS = os.cpu_count() or 1
-PACE = Counter({256: 3})  # what a job's start calls, before its first point
 
 
 def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
@@ -81,92 +68,6 @@ def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
     return {n: C_ENTRY | {"title": n, "source": f"{n}.c", "function": n} for n in names}
 
 
-def build_kernels(folder: Path) -> Path:
-    """Compile all of MISTAKES into `folder`/build, and verify those that are only late, so that no
-    job does; the catalogue."""
-    catalogue = folder / "catalogue.yaml"
-    catalogue.write_text(yaml.safe_dump(c_kernels(folder, *MISTAKES)))
-    for variant in load_catalogue(catalogue).variants.values():
-        assert compile_into(variant, "host", folder / "build")["status"] == "ok"
-    kernels = ["counted", "late_endless", "late_stray"]
-    limits = {"hang_seconds": HANG_SECONDS}
-    write_experiment(folder / "all.json", catalogue, "cpu", 40, kernels=kernels, limits=limits)
-    command = [
-        sys.executable, STEPS / "verify.py", "gemm", "--experiment", folder / "all.json",
-        "--build", folder / "build", "--records", folder / "records",
-        "--output", folder / "verified.csv",
-    ]  # fmt: skip
-    subprocess.run([*map(str, command)], env=os.environ | {"CALLS": os.devnull}, check=True)
-    return catalogue
-
-
-@dataclass
-class Job:
-    """measure.py of one kernel at SHAPES; its journal and its files lie in `folder`."""
-
-    catalogue: Path
-    folder: Path
-    kernel: str = "counted"
-    shapes: tuple[int, ...] = SHAPES
-    environment: dict[str, str] = field(default_factory=dict)
-    hang_seconds: float = HANG_SECONDS
-
-    def start(self) -> subprocess.Popen[str]:
-        shared, folder = self.catalogue.parent, self.folder
-        build, records = shared / "build", shared / "records"
-        experiment = shared / f"experiment-{folder.name}.json"
-        write_experiment(
-            experiment, self.catalogue, "cpu", *self.shapes, sampling=SAMPLING,
-            limits={"hang_seconds": self.hang_seconds},
-        )  # fmt: skip
-        command = [
-            sys.executable, STEPS / "measure.py", self.kernel, "--sweep", "gemm",
-            "--experiment", experiment, "--build", build, "--records", records,
-            "--journal", folder / "journal", "--output", folder / "measured",
-            "--log", folder / "log",
-        ]  # fmt: skip
-        return subprocess.Popen(
-            [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"CALLS": str(self.calls_file)} | self.environment,
-            start_new_session=True,
-        )  # fmt: skip
-
-    def run(self) -> tuple[int, str]:
-        """Run it to its end; the exit code, and what it said on standard error."""
-        job = self.start()
-        return job.wait(), job.communicate()[1]
-
-    def done(self) -> None:
-        """Run it to success."""
-        code, said = self.run()
-        assert code == 0, said
-
-    @property
-    def calls_file(self) -> Path:
-        return self.catalogue.parent / f"calls-{self.folder.name}"
-
-    def calls(self) -> Counter[int]:
-        """How often the kernel was called, by m."""
-        return noted_calls(self.calls_file)
-
-    def journal(self) -> dict[int, list[float]]:
-        """The samples of the finished points, by m."""
-        return journalled(self.folder / "journal" / self.kernel)
-
-    @property
-    def output(self) -> Path:
-        return self.folder / "measured" / self.kernel
-
-    def file(self, name: str) -> str:
-        return (self.output / name).read_text()
-
-    def points(self) -> pd.DataFrame:
-        return read_table("points.csv", self.output / "points.csv")
-
-    def samples(self) -> pd.DataFrame:
-        return read_table("samples.csv.gz", self.output / "samples.csv.gz")
-
-
 def counting(project: Project) -> Project:
     """The project, its kernels' calls noted in a file of its own."""
     calls = str(project.path("calls"))
@@ -174,11 +75,8 @@ def counting(project: Project) -> Project:
 
 
 def calls_of(project: Project) -> Counter[int]:
-    return noted_calls(project.path("calls"))
-
-
-def noted_calls(calls: Path) -> Counter[int]:
     """The calls that COUNTED wrote down, by m."""
+    calls = project.path("calls")
     return Counter(map(int, calls.read_text().split())) if calls.exists() else Counter()
 
 
@@ -236,11 +134,3 @@ def one_error(said: str) -> str:
     assert "Traceback" not in said, said
     [line] = [line for line in said.splitlines() if line.startswith("error: ")]
     return line
-
-
-def wait_until(condition: Callable[[], object], running: Running) -> None:
-    """Until the condition holds or the process has ended; fails after a minute."""
-    deadline = time.monotonic() + 60
-    while not condition() and running.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)

@@ -6,14 +6,15 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import CALLS, SHAPES, WORKERS, Job, calls_of, kept, measured_again, one_error
+from jobs import CALLS, SHAPES, calls_of, measured_again, one_error
+from made_up_data import publishable
 from project import Project
-from support import ROOT, Command, DataSet, write_experiment
+from support import ROOT, Command, write_experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
@@ -48,29 +49,6 @@ def small_disk(folder: Path, pages: int) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def on_a_full_disk(job: Job, pages: int) -> str:
-    """Run a job until the disk is full, make room, and run it again; what it said."""
-    with small_disk(job.folder, pages) as ballast:
-        code, said = job.run()
-        assert code == 1, said
-        finished, before = job.journal(), job.calls()
-        ballast.unlink()
-        job.done()
-        assert kept(job.samples(), finished)
-        assert all(job.calls()[m] == before[m] for m in finished)
-        assert len(measured_again(job.calls())) <= 1
-    return said
-
-
-@ROOT_ONLY
-def test_a_full_disk(new_job: Callable[..., Job]) -> None:
-    """The log, the journal's folder and each of its 8 points take a page, then come 4 tables."""
-    jobs = [new_job() for _ in range(10)]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for said in pool.map(on_a_full_disk, jobs, range(1, 11)):
-            assert "No space left on device" in one_error(said)
-
-
 @ROOT_ONLY
 def test_a_full_disk_under_snakemake(new_project: Callable[..., Project]) -> None:
     project = new_project("counted")
@@ -88,22 +66,21 @@ def test_a_full_disk_under_snakemake(new_project: Callable[..., Project]) -> Non
 @ROOT_ONLY
 @pytest.mark.skipif(installed() == "cuda12", reason="NVRTC has no temporary files")
 def test_a_full_folder_for_temporary_files(
-    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     """That is no kernel that does not compile, which would be a result and not tried again."""
-    folder, build = tmp_path / "full", tmp_path / "build"
-    naive = tmp_path / "naive.json"
-    write_experiment(naive, ROOT / "kernels" / "catalogue.yaml", "cpu", 64, kernels=["naive/16"])
-    mine = tmp_path / "mine.json"
-    write_experiment(mine, catalogue, "cpu", 64, kernels=["counted"])
+    folder, build, run = tmp_path / "full", tmp_path / "build", tmp_path / "run.json"
+    names = ["cpu_loop", "naive/16"]
+    write_experiment(run, ROOT / "kernels" / "catalogue.yaml", "cpu", 64, kernels=names)
     monkeypatch.setenv(cache.PLACE, "")
-    compiling = ["compile", "--experiment", mine, "--arch", "host", "--build", build, "counted"]
-    for_gpu = ["compile", "--experiment", naive, "--arch", "sm_90", "--build", build, "naive"]
+    common = ["--experiment", run, "--build", build]
+    compiling = ["compile", *common, "--arch", "host", "cpu_loop"]
+    for_gpu = ["compile", *common, "--arch", "sm_90", "naive"]
     verified = tmp_path / "verified.csv"
-    verifying = ["verify", "gemm", "--experiment", naive, "--build", build,
-                 "--records", tmp_path / "records", "--output", verified]  # fmt: skip
+    verifying = ["verify", "gemm", *common, "--records", tmp_path / "records",
+                 "--output", verified]  # fmt: skip
     for arguments, made in (
-        (compiling, build / "host/counted/counted.json"),
+        (compiling, build / "host/cpu_loop/cpu_loop.json"),
         (for_gpu, build / "sm_90/naive/naive-16.json"),
         (verifying, verified),
     ):
@@ -119,37 +96,27 @@ def test_a_full_folder_for_temporary_files(
 
 
 @ROOT_ONLY
-def test_a_folder_that_is_read_only(
-    new_job: Callable[..., Job], new_project: Callable[..., Project]
-) -> None:
+def test_a_folder_that_is_read_only(new_project: Callable[..., Project]) -> None:
     """Permissions do not bind root; a file system that is read-only does."""
-    job, project = new_job(), new_project("counted")
+    project = new_project("counted")
     results = project.path("results")
     results.mkdir()
-    with ExitStack() as mounted:
-        for folder in (job.folder, results):
-            mounted.enter_context(small_disk(folder, 200))
-            mount(folder, "-o", "remount,ro")
-        code, said = job.run()
-        assert code == 1
-        assert "Read-only file system" in one_error(said)
+    with small_disk(results, 200):
+        mount(results, "-o", "remount,ro")
         run = project.snakemake(MEASURED)
         assert run.returncode == 1
         line = one_error(run.stdout)
         assert "results/.lock: Read-only file system" in line
-        for folder in (job.folder, results):
-            mount(folder, "-o", "remount,rw")
-        job.done()
-        assert measured_again(job.calls()) == []
+        mount(results, "-o", "remount,rw")
         project.done(MEASURED)
         assert measured_again(calls_of(project)) == []
 
 
 def test_an_interrupted_publishing(
-    data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
-) -> None:  # fmt: skip
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     """Over an older data set, of which nothing may be left among the new one's files."""
-    folder, published = data_set.write(), tmp_path / "published"
+    folder, published = publishable(tmp_path / "data"), tmp_path / "published"
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile

@@ -2,44 +2,40 @@
 
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from itertools import repeat
 
+import psutil
 import pytest
 from jobs import (
-    CALLS,
-    PACE,
     SHAPES,
     WORKERS,
-    Job,
     calls_of,
     counting,
     gone,
     journalled,
     kept,
     measured_again,
-    wait_until,
 )
-from project import Copy, Project, Running
+from project import Copy, Project, Running, wait_until
 
 from matmul_sweep.experiment.dataset.tables import read_table
 
 pytestmark = pytest.mark.long
 
-Moment = Callable[[Any, Running], None]
+Moment = Callable[[Project, Running], None]
 
 
 def after(seconds: float) -> Moment:
-    return lambda job, running: time.sleep(seconds)
+    return lambda project, running: time.sleep(seconds)
 
 
 def at_call(count: int, seconds: float = 0) -> Moment:
-    """Some time after a number of the kernel's calls."""
+    """Some time after a number of the kernel's calls while it is measured."""
 
-    def wait(job: Job, running: Running) -> None:
-        wait_until(lambda: job.calls().total() >= count, running)
+    def wait(project: Project, running: Running) -> None:
+        wait_until(lambda: sum(calls_of(project)[m] for m in SHAPES) >= count, running)
         time.sleep(seconds)
 
     return wait
@@ -47,57 +43,10 @@ def at_call(count: int, seconds: float = 0) -> Moment:
 
 def when(name: str, count: int = 1) -> Moment:
     """As soon as so many files of this name are there."""
-    return lambda job, running: wait_until(lambda: len([*job.folder.glob(name)]) >= count, running)
+    return lambda project, running: wait_until(
+        lambda: len([*project.folder.glob(name)]) >= count, running
+    )
 
-
-@pytest.fixture(scope="module")
-def undisturbed(new_job: Callable[..., Job]) -> Job:
-    job = new_job()
-    job.done()
-    assert job.calls() == PACE + Counter(dict.fromkeys(SHAPES, CALLS))
-    return job
-
-
-def disturb(job: Job, moment: Moment, number: int) -> bool:
-    """Send a job the signal at the moment, then run it again; whether it was still running.
-
-    Asserts that it ends as if it had not been disturbed.
-    """
-    running = job.start()
-    moment(job, running)
-    running.send_signal(number)
-    running.communicate()
-    finished, before = job.journal(), job.calls()
-    job.done()
-    assert kept(job.samples(), finished)
-    assert all(job.calls()[m] == before[m] for m in finished)
-    assert len(measured_again(job.calls())) <= 1
-    return running.returncode == -number
-
-
-JOB_MOMENTS = [
-    after(0.05), at_call(1), at_call(6, 0.002), at_call(24, 0.003), when("journal/*/47x*.json"),
-    when("measured/*/points.csv"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("number", "moments"),
-    [(signal.SIGKILL, JOB_MOMENTS), (signal.SIGTERM, JOB_MOMENTS[1:4:2])],
-    ids=["killed", "terminated"],
-)
-def test_a_job(
-    undisturbed: Job, new_job: Callable[..., Job], number: int, moments: list[Moment]
-) -> None:
-    with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [new_job() for _ in moments]
-        hit = [*pool.map(disturb, jobs, moments, [number] * len(jobs))]
-    assert sum(hit) >= len(jobs) - 1  # the last moment lies milliseconds before the end
-    for job in jobs:
-        assert job.file("points.csv") == undisturbed.file("points.csv")
-
-
-# Snakemake itself.
 
 MEASURED = "results/local/measured/gemm/counted"
 FILES = f"{MEASURED}/counted"
@@ -111,6 +60,7 @@ MEASURING = [
     when("results/local/journal/*/*/4*.json", 4), when(f"{FILES}/facts.json"),
     when(f"{LOGS}/collect.log"),
 ]  # fmt: skip
+IN_THE_JOB = [at_call(1), at_call(6, 0.002), at_call(24, 0.003)]
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +71,15 @@ def verified(new_project: Callable[..., Project]) -> Project:
     return project
 
 
-def disturb_run(project: Project, moment: Moment, number: int) -> bool:
-    """Send Snakemake, not its jobs, the signal at the moment, then run the same command again."""
+def disturb(project: Project, moment: Moment, number: int, job: str) -> bool:
+    """Send the signal at the moment to Snakemake, not its jobs, or to the job of a program, then
+    run the same command again; whether the run was hit."""
     target = SUMMARY if moment is MEASURING[-1] else MEASURED
     running = project.start(target)
     moment(project, running)
-    running.send_signal(number)
+    for process in psutil.Process(running.pid).children(recursive=True) if job else [running]:
+        if not job or process.cmdline()[1:2] == [job]:
+            process.send_signal(number)
     running.wait(60)
     assert gone(running.pid)
     finished = journalled(project.path("results/local/journal/gemm/counted"))
@@ -135,7 +88,7 @@ def disturb_run(project: Project, moment: Moment, number: int) -> bool:
     calls = calls_of(project)
     assert kept(read_table("samples.csv.gz", project.path(f"{FILES}/samples.csv.gz")), finished)
     assert all(calls[m] == before[m] for m in finished)
-    assert len(measured_again(calls)) <= (number == signal.SIGKILL)
+    assert len(measured_again(calls)) <= (number == signal.SIGKILL or bool(job))
     points = read_table("points.csv", project.path(f"{FILES}/points.csv"))
     assert [*points[points.phase == "kernel"].m] == [*SHAPES]
     assert set(points.status) == {"ok"}
@@ -143,18 +96,26 @@ def disturb_run(project: Project, moment: Moment, number: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("number", "moments"), [(signal.SIGKILL, 3), (signal.SIGTERM, 1)], ids=["killed", "terminated"]
+    ("number", "start", "measuring", "job"),
+    [
+        (signal.SIGKILL, FROM_THE_START, MEASURING, ""),
+        (signal.SIGTERM, FROM_THE_START[:1], MEASURING[:1], ""),
+        (signal.SIGKILL, [], IN_THE_JOB, "scripts/steps/measure.py"),
+        (signal.SIGTERM, [], IN_THE_JOB[1:2], "scripts/steps/measure.py"),
+    ],
+    ids=["killed", "terminated", "job killed", "job terminated"],
 )
 def test_a_run(
-    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int, moments: int
-) -> None:
-    """At so many moments before it measures, and as many from then on."""
-    start, measuring = FROM_THE_START[:moments], MEASURING[:moments]
+    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int,
+    start: list[Moment], measuring: list[Moment], job: str,
+) -> None:  # fmt: skip
+    """At some moments before it measures, and at some from then on."""
     projects = [
         *(new_project("counted") for _ in start),
         *(counting(copy_of(verified)) for _ in measuring),
     ]
+    moments = [*start, *measuring]
     with ThreadPoolExecutor(WORKERS) as pool:
-        hit = [*pool.map(disturb_run, projects, start + measuring, [number] * len(projects))]
+        hit = [*pool.map(disturb, projects, moments, repeat(number), repeat(job))]
     for was_hit in hit:
         assert was_hit or number == signal.SIGTERM  # which lets a job that runs end

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from matmul_sweep.experiment.dataset.changes import KEY, compare_points
 from matmul_sweep.experiment.dataset.derived import resampled_interval
 from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval
-from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
 from matmul_sweep.experiment.measure import sampling
 from matmul_sweep.experiment.measure.sampling import collect
 
@@ -145,7 +144,7 @@ def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: 
         assert count == 1 or seconds <= rule.seconds / 10 * (1 + NEARLY)
 
 
-# Ratios of pairs, and quotients of times.
+# Ratios of pairs.
 
 
 @settings(max_examples=200)
@@ -160,25 +159,6 @@ def test_a_resampled_interval_lies_around_the_median_and_repeats(
     assert ascending(min(ratios), low, np.median(ratios), high, max(ratios))
     assert resampled_interval(np.array(ratios)) == (low, high)
     assert resampled_interval(np.array(ratios) * scale) == (low * scale, high * scale)
-
-
-@settings(max_examples=300)
-@given(st.lists(st.tuples(INTERVALS | UNKNOWN, INTERVALS | UNKNOWN), min_size=1, max_size=3))
-def test_a_quotient_is_a_tie_where_the_times_intervals_meet(
-    pairs: list[tuple[Interval, Interval]],
-) -> None:
-    columns = ["time_low_ms", "time_ms", "time_high_ms"]
-    sides = [pd.DataFrame(side, columns=columns) for side in zip(*pairs, strict=True)]
-    table = np.transpose(quotient_interval(*sides))
-    for i, (ends, (one, other)) in enumerate(zip(table, pairs, strict=True)):
-        low, high = quotient_interval(*(side.iloc[i] for side in sides))
-        assert np.array_equal(ends, (low, high), equal_nan=True)
-        if math.nan in (*one, *other):
-            assert verdict_of(low, high) == "unknown"
-            continue
-        assert low <= one[1] / other[1] <= high
-        expected = "faster" if one[0] > other[2] else "slower" if one[2] < other[0] else "tie"
-        assert verdict_of(low, high) == expected
 
 
 # What changed from one data set to another.

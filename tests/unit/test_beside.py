@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made_up_data import DEVICE, beside_a_card, made_up
 from test_charts import lines_in, words_of
-from test_tables import DOCUMENTS, typeset
+from test_tables import DOCUMENTS
 
 from matmul_sweep.experiment.dataset.selection import Results, squares
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
@@ -120,9 +120,3 @@ def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results: Results)
     assert bars == pytest.approx(rates.tolist())
     assert len(ax.containers) == 2  # the library would dwarf them
     assert ax.get_title(loc="left").startswith("CPU BLAS on all cores: ")
-
-
-def test_without_a_published_set_the_report_tells_what_there_is(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["cpu_loop", "cpu_blas", "naive"], gpu=False)
-    assert beside(results) is None
-    assert typeset(results, tmp_path).startswith(b"%PDF")

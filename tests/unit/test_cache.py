@@ -118,19 +118,9 @@ def test_a_full_disk_costs_one_line_and_leaves_no_part_of_an_entry(
     monkeypatch.setattr(os, "replace", full)
     for _ in range(2):
         kept(KEY, b"binary", tmp_path)
-    assert caplog.messages == [f"the cache of binaries, {place}: No space left on device"]
+    [line] = caplog.messages
+    assert line.startswith(f"the cache of binaries, {place}: ") and "No space left" in line
     assert list(place.iterdir()) == []
-
-
-def test_an_entry_is_as_open_to_others_as_their_umask_says(place: Path, tmp_path: Path) -> None:
-    for mask in (0o022, 0o077):
-        before = os.umask(mask)
-        try:
-            kept(KEY, b"binary", tmp_path)
-        finally:
-            os.umask(before)
-        [entry] = place.iterdir()
-        assert entry.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, failed, made_up, speed_up_tf32, with_tf32
+from made_up_data import TF32, failed, made_up, speed_up_tf32, where
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -228,11 +228,8 @@ def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path
         assert "unknown device · date unknown" in words_of(figure)
 
 
-def throttle(summary: pd.DataFrame) -> pd.DataFrame:
-    hot = (summary.kernel == "naive") & (summary.n == 1024) & (summary.phase == "kernel")
-    return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
-
-
+HOT = where("kernel == 'naive' and n == 1024 and phase == 'kernel'",
+            throttled="power_cap+sw_thermal")  # fmt: skip
 STEPS = {"naive": 1.0, "naive_rect": 1.2, "shared": 1.5, "shared_rect": 1.6, "register_tile": 4.0,
          "sgemm": 4.1, "cublas_sgemm": 5.0}  # fmt: skip
 
@@ -249,7 +246,7 @@ MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-
 SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, words, and no words
     ("rate", {"kernels": ["naive"], "caches": ["cold"]}, "cold: the L2", "turn, hot"),
     ("rate", {"kernels": ["naive"]}, "in turn, hot", "slowed down for heat"),
-    ("rate", {"kernels": ["naive"], "change": throttle}, "slowed down for heat", "cold:"),
+    ("rate", {"kernels": ["naive"], "change": HOT}, "slowed down for heat", "cold:"),
     ("rate", {"kernels": ["naive"], "device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),
     ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
     ("ladder", {"kernels": [*STEPS], "change": steps},
@@ -274,22 +271,6 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     assert len({own.colour for own in looks.values()}) == 6
 
 
-def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(
-    tmp_path: Path,
-) -> None:
-    def change(rows: pd.DataFrame) -> pd.DataFrame:
-        own = rows[(rows.kernel == "gram") & (rows.cache == "hot")]
-        return pd.concat([rows, own.assign(cache="alone")], ignore_index=True)
-
-    kernels = ["gram_naive", "gram_register_tile", "gram", "cublas_dsyrk"]
-    results = made_up(tmp_path, kernels=kernels, change=change)
-    colours = {look(results, kernel).colour for kernel in kernels}
-    assert len(colours) == 4 and style.CONTEXT.colour not in colours
-    for name in ("gram_ladder", "gram_energy"):
-        with pytest.raises(NothingToDraw, match=r"One step only|No two kernels"):
-            FIGURES[name](results)
-
-
 def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_library(
     results: Results, drawn: dict[str, Figure]
 ) -> None:
@@ -312,7 +293,7 @@ def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_libra
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
     tmp_path: Path,
 ) -> None:
-    options = {"kernels": [*PAIRED, TF32], "catalogue": with_tf32(), "caches": ["hot", "alone"]}
+    options = {"kernels": [*PAIRED, TF32], "caches": ["hot", "alone"]}
     results = made_up(tmp_path, **options)
     rate, joule = FIGURES["energy"](results).axes
     names = [label.get_text() for label in rate.get_yticklabels()]
@@ -352,7 +333,7 @@ def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
-    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     figures, _ = all_drawn(results)
     beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
     assert beside_error == {"accuracy"}

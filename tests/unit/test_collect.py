@@ -18,7 +18,6 @@ from matmul_sweep.process.files import write_json
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip
-GRAM = POINT | {"sweep": "gram", "operation": "gram", "dtype": "float64", "k": None}
 NAIVE, CUBLAS = "naive_rect/32", "cublas_sgemm"
 UNMEASURED = next(v.name for v in the_catalogue().buildable.values() if not v.measured)
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de", "dirty": False,
@@ -55,31 +54,28 @@ class Jobs:
         self.failed: dict[str, str] = {}  # verifications, with their reason
         self.ceiling = dict(CEILING)
 
-    def add(
-        self, name: str, times: Times | None = None, *rows: Row, point: Row = POINT, **facts: Any
-    ) -> None:
+    def add(self, name: str, times: Times | None = None, *rows: Row, **facts: Any) -> None:
         """`times`: by (variant, phase, cache), the variant's own or its baselines'; without them a
         millisecond."""
         variant = the_catalogue().variant(name)
         self.names.append(name)
         times = {(name, "kernel", "hot"): [1.0]} if times is None else times
-        of = {"variant": name} | point | {"phase": "kernel", "cache": "hot"}
+        of = {"variant": name} | POINT | {"phase": "kernel", "cache": "hot"}
         samples = [
-            point | {"variant": who, "baseline_of": "" if who == name else name, "phase": phase,
+            POINT | {"variant": who, "baseline_of": "" if who == name else name, "phase": phase,
                      "cache": cache, "sample": i, "time_ms": time_ms}
             for (who, phase, cache), taken in times.items()
             for i, time_ms in enumerate(taken)
         ]  # fmt: skip
-        folder = self.folder / "measured" / point["sweep"] / variant.kernel.name / variant.slug
+        folder = self.folder / "measured" / "gemm" / variant.kernel.name / variant.slug
         write_rows([of | row for row in rows or [OK]], "points.csv", folder / "points.csv")
         write_rows(samples, "samples.csv.gz", folder / "samples.csv.gz")
         write_rows([of | STATE], "states.csv", folder / "states.csv")
-        split = {"sweep": point["sweep"], "variant": name} | SPLIT
+        split = {"sweep": "gemm", "variant": name} | SPLIT
         write_json(known(FACTS | facts | {"split": split}), folder / "facts.json")
 
     def experiment(self) -> Experiment:
-        sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]},
-                  "gram": {"operation": "gram", "shapes": ["64x32"]}}  # fmt: skip
+        sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]}}
         run = experiment(
             *self.names, device=self.device, spread=True, caches=["hot"], sweeps=sweeps
         )
@@ -127,21 +123,6 @@ def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
     assert first[["tflops", "time_low_ms", "launches"]].isna().all()
 
 
-def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> None:
-    """An empty k must neither drop a row from a group nor turn the others' k into 16.0."""
-    jobs.add(NAIVE)
-    times = {("gram_naive/16", "kernel", "hot"): [4.0, 2.0, 6.0],
-             ("cublas_dgemm", "kernel", "hot"): [2.0, 2.0, 2.0]}  # fmt: skip
-    jobs.add("gram_naive/16", times, OK | GRAM, point=GRAM)
-    _, tables = jobs.collect()
-    gemm, gram = (row for _, row in tables["summary.csv"].iterrows())
-    assert gemm.k == 16 and pd.isna(gram.k)
-    assert gram.time_ms == 4.0
-    assert gram.tflops == pytest.approx(64 * 32 * 33 / 4e-3 / 1e12)
-    [ratio] = tables["ratios.csv"].itertuples()
-    assert (ratio.baseline, ratio.ratio, ratio.pairs) == ("cublas_dgemm", 0.5, 3)
-
-
 def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs, command: Command) -> None:
     """Pairs 4/1, 2/2, 12/4: median 3; the ratio of the medians would be 2."""
     times = {
@@ -171,20 +152,6 @@ def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs, command: Command) -> Non
     assert [file.name for file in files] == sorted(["device.json", *tables])
     for file in files:
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
-
-
-def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
-    wrong = {"status": "failed", "reason": "wrong result, 3 times"}
-    jobs.add(NAIVE, {}, wrong, wrong | {"cache": "cold"})
-    jobs.add("cpu_loop", {}, {"status": "skipped", "reason": "predicted 70 s"})
-    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0] * 6})
-    _, tables = jobs.collect()
-    rows = tables["summary.csv"]
-    assert rows.status.tolist() == ["skipped", "ok", "failed", "failed"]
-    assert rows.reason.tolist()[::2] == ["predicted 70 s", "wrong result, 3 times"]
-    assert rows.time_ms.isna().tolist() == [True, False, True, True]
-    assert rows["samples"].tolist() == [0, 6, 0, 0]
-    assert tables["ratios.csv"].empty
 
 
 def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs: Jobs) -> None:

@@ -7,22 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up_data import publishable
 from support import (
     RIGHT_KERNEL,
     ROOT,
     Command,
-    DataSet,
     Entry,
     WriteCatalogue,
     experiment,
     the_catalogue,
 )
 
-from matmul_sweep.build.binaries import tool_source
 from matmul_sweep.experiment.dataset.crate import CRATE
-from matmul_sweep.experiment.dataset.tables import read_table, write_rows
+from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.process import progress
-from matmul_sweep.process.programs import program_digest
 
 PROGRAMS = {file.stem: file for file in sorted((ROOT / "scripts").rglob("*.py"))}
 del PROGRAMS["environment"]  # which the others import
@@ -125,22 +123,7 @@ WRONG = [{"status": "failed", "reason": "wrong result at 3x4x5"}]
 STATE = {"sm_clock_mhz": 1980.0, "power_w": 640.0, "temperature_c": 56.0, "throttled": "power_cap"}
 COOL = STATE | {"sm_clock_mhz": 1410.0, "temperature_c": 34.0, "throttled": ""}
 HOT = STATE | {"throttled": "power_cap+sw_thermal+hw_slowdown"}
-CEILING = {"name": "copy", "unit": "GB/s", "value": 2e3, "status": "ok", "throttled": "",
-           "sha256": program_digest(ROOT / "scripts" / "steps" / "ceilings.py",
-                                    tool_source("ceilings"))}  # fmt: skip
 LOST = {"status": "failed", "reason": "lost"}
-
-
-def spoilt(data_set: DataSet, changes: Changes) -> Path:
-    """The folder of the data set with these changes, and with a ceiling."""
-    [ceiling] = rows = [dict(CEILING)]
-    tables = vars(data_set) | {"device": [data_set.device], "ceilings": rows}
-    for table, own in changes.items():
-        for row, change in zip(tables[table], own, strict=False):
-            row.update(change)
-    folder = data_set.write()
-    write_rows([ceiling], "ceilings.csv", folder / "ceilings.csv")
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -153,7 +136,8 @@ def spoilt(data_set: DataSet, changes: Changes) -> Path:
         ({"verification": WRONG}, ["failed: 1,.*", "naive/32: wrong result at 3x4x5"]),
         ({"summary": WRONG}, ["failed: 1,.*", "naive/32: wrong result at 3x4x5"]),
         ({"verification": WRONG, "summary": [LOST], "ceilings": [LOST]},
-         ["failed: 2,.*", r"naive/32: wrong result at 3x4x5 \(and 1 more\)", "ceiling copy: lost"]),
+         ["failed: 2,.*", r"naive/32: wrong result at 3x4x5 \(and 1 more\)",
+          "ceiling multiply_add_float32: lost"]),
         ({"summary": [STATE, COOL]},
          ["2 points .*", r"card: 34 to 56 °C, SM clock 1695 MHz \(lowest 1410\), at its power cap "
           "in 1 of 2 series, no thermal throttle"]),
@@ -166,9 +150,9 @@ def spoilt(data_set: DataSet, changes: Changes) -> Path:
     ],
 )  # fmt: skip
 def test_the_verdict_counts_and_names_what_failed_and_ends_with_the_card(
-    command: Command, data_set: DataSet, changes: Changes, said: list[str]
+    command: Command, tmp_path: Path, changes: Changes, said: list[str]
 ) -> None:
-    folder = spoilt(data_set, changes)
+    folder = publishable(tmp_path / "data", changes)
     report, output = folder / "report.pdf", folder / "verdict.txt"
     told = command("verdict", "--data", folder, "--report", report, "--output", output)
     assert (told.code, told.out) == (0, "")
@@ -182,9 +166,9 @@ def publish(command: Command, folder: Path) -> Any:
 
 
 def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name(
-    command: Command, data_set: DataSet
+    command: Command, tmp_path: Path
 ) -> None:
-    folder = spoilt(data_set, {"summary": [{"throttled": "power_cap"}]})
+    folder = publishable(tmp_path / "data", {"summary": [{"throttled": "power_cap"}]})
     (folder / "timer_check.csv").write_text("of the first\n")
     (folder / "loads.csv").write_text("counted anywhere\n")  # the same on every machine
     published = folder.parent / "published" / "nvidia-h100-80gb-hbm3"
@@ -216,8 +200,8 @@ def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name
     ],
 )
 def test_what_could_not_be_repeated_is_not_published(
-    command: Command, data_set: DataSet, changes: Changes, said: str
+    command: Command, tmp_path: Path, changes: Changes, said: str
 ) -> None:
-    folder = spoilt(data_set, changes)
+    folder = publishable(tmp_path / "data", changes)
     assert said in publish(command, folder).error()
     assert not (folder.parent / "published").exists()

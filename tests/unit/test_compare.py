@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, made_up
+from made_up_data import DEVICE, made_up, where
 from support import Command
 
-from matmul_sweep.experiment.dataset import changes
 from matmul_sweep.experiment.dataset.changes import (
     KEY,
-    TABLE,
     VALUES,
     compare_points,
     compare_variants,
@@ -48,7 +46,7 @@ def scaled(factor: float, *kernels: str, columns: Sequence[str] = TIMES) -> Chan
 
 
 def fewer(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary[(summary.kernel == "naive") | (summary.n == 640)]
+    return summary.query("kernel == 'naive' or n == 640")
 
 
 def pair(
@@ -192,8 +190,7 @@ def test_points_are_joined_by_every_name_of_their_identity(
 ) -> None:
     """A row of another cache, dtype or k is another point, and one that failed is none."""
     shapes = {"gemm": ["640x640x64", "640x640x640"]}
-    shared = {True: "failed", False: "ok"}
-    failing = lambda summary: summary.assign(status=(summary.kernel == "shared").map(shared))  # noqa: E731
+    failing = where("kernel == 'shared'", status="failed")
     folders = pair(tmp_path, b=failing, kernels=["naive_rect", "shared"], shapes=shapes)
     points = table_of(command, tmp_path, *folders)
     assert len(points) == 4
@@ -216,22 +213,6 @@ def test_a_folder_of_data_sets_stands_for_that_of_the_device(
     told = command("compare", published, tmp_path / "new")
     assert told.out.startswith(f"A {published / 'another-gpu'}: Another GPU")
     assert "different models" in told.out
-
-
-def test_the_table_has_every_point_with_both_sides(command: Command, tmp_path: Path) -> None:
-    folders = pair(tmp_path, b=scaled(1.5))
-    points = table_of(command, tmp_path, *folders)
-    assert list(points.columns) == TABLE
-    one = f"variant == '{SHARED[0]}' and n == 640 and cache == 'hot'"
-    [found] = points.query(one).itertuples()
-    summary = read_table("summary.csv", folders[0] / "summary.csv")
-    [row] = summary.query(f"{one} and phase == 'kernel'").itertuples()
-    assert (found.value_a, found.low_a, found.high_a) == pytest.approx(
-        (row.time_ms, row.time_low_ms, row.time_high_ms)
-    )
-    assert (found.value_b, found.change) == pytest.approx((1.5 * row.time_ms, 1.5))
-    step = changes.RESOLUTION_MS / 2 * (1 / found.value_a + 1 / found.value_b)
-    assert found.allowed == pytest.approx(1 + changes.TOLERANCE + step)
 
 
 def test_the_figure_is_of_the_format_that_is_asked_for(command: Command, tmp_path: Path) -> None:

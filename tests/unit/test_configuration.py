@@ -78,21 +78,6 @@ def test_the_projects_own_configurations_pass(file: Path) -> None:
     check_configuration(config | {"catalogue": DEFAULT["catalogue"]}, [str(file)])
 
 
-def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
-    own = {
-        "caches": ["hot"],
-        "modes": ["sustained"],
-        "sampling": {"seconds": 7},
-        "limits": {"cpu_seconds": 8},
-    }
-    config = changed(DEFAULT, {f"sweeps.gram.{key}": value for key, value in own.items()})
-    gemm, gram = sweep_of(config, "gemm"), sweep_of(config, "gram")
-    assert (gram["caches"], gram["modes"], gram["fills"]) == (["hot"], ["sustained"], ["uniform"])
-    assert gram["sampling"] == config["sampling"] | {"seconds": 7}
-    assert gram["limits"] == config["limits"] | {"cpu_seconds": 8}
-    assert (gemm["caches"], gemm["sampling"]) == (config["caches"], config["sampling"])
-
-
 def test_random_shapes_are_a_list_to_all_that_follows() -> None:
     config = changed(
         DEFAULT, {"sweeps.gram.shapes": RANDOM | {"to": "20000x9000", "operations": 1e9}}

@@ -158,15 +158,20 @@ def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) ->
         assert read_table(SAMPLES, path, "1.0.0")[column].to_list() == [*names]
 
 
-def test_a_damaged_published_file_is_to_be_restored(
+def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Running again would not bring it back: another machine measured it."""
+    """A published one was measured by another machine."""
     monkeypatch.setattr(files, "PUBLISHED", tmp_path)
     path = tmp_path / "a-card" / "device.json"
     path.parent.mkdir()
     path.write_text("{")
     with pytest.raises(UserError, match=r"restore it with git checkout .*device\.json$"):
+        read_json(path)
+    # Of a job's output, which Snakemake makes as a whole:
+    monkeypatch.setattr(files, "PUBLISHED", tmp_path / "none")
+    (tmp_path / ".snakemake_timestamp").touch()
+    with pytest.raises(UserError, match=f"delete {tmp_path} and run again"):
         read_json(path)
 
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from support import ROOT
@@ -52,19 +51,6 @@ def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails: bool) -> Non
     assert done.stdout == "failed: the launch did not finish within 0.1 s\n"
     assert done.stderr == ("error: mine is wrong\n" if fails else "")
     assert done.returncode == fails
-
-
-def test_what_the_system_refuses_is_a_line_that_names_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @command_line
-    def main() -> None:
-        (tmp_path / "absent").read_text()
-
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 1
-    assert capsys.readouterr().err == f"error: {tmp_path / 'absent'}: No such file or directory\n"
 
 
 def test_a_mistake_is_one_line_whatever_it_quotes() -> None:

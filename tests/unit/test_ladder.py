@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue
+from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue, where
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
@@ -198,35 +198,9 @@ def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path: Path) 
 
 def lost(kernel: str, least: int) -> Change:
     """A change by which a kernel's points from a size on failed."""
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        gone = (summary.kernel == kernel) & (summary.n >= least) & (summary.status == "ok")
-        summary = summary.astype({"reason": object})
-        summary.loc[gone, ["status", "reason"]] = ["failed", "lost the device"]
-        summary.loc[gone, [*TIMES, "tflops"]] = np.nan
-        return summary
-
-    return change
-
-
-# A kernel, the largest of the shapes, at whose columns its points are lost, and what is said of it.
-UNTIMED = [
-    ("naive_rect", 1024, None, "lost the device"),
-    ("thin", 1024, None, "at most 1 row of C, not 1024x1024x1024"),
-    ("thin", "1x8192x8192", "1×8192×8192", "lost the device"),
-]
-
-
-@pytest.mark.parametrize(("kernel", "last", "size", "reason"), UNTIMED)
-def test_a_step_without_a_time_says_why_and_is_stepped_over(
-    tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
-) -> None:
-    shapes = {"gemm": dict.fromkeys((320, 1024, last))}
-    options = {"caches": ["alone"], "change": lost(kernel, 1024)}
-    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, **options)
-    assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
-    assert own[kernel]["rate"] is own[kernel]["before"] is None
-    assert own["shared"]["before"]["from"]["title"] == "naive"
+    of = f"kernel == '{kernel}' and n >= {least} and status == 'ok'"
+    none = dict.fromkeys([*TIMES, "tflops"], np.nan)
+    return where(of, status="failed", reason="lost the device", **none)
 
 
 def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> None:

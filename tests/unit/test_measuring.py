@@ -30,15 +30,6 @@ def measure(command: Command, folder: Path, **changes: Any) -> Path:
     return folder / "measured" / "cpu_blas"
 
 
-def test_measuring_works_where_git_is_not_installed(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("MATMUL_SWEEP_COMMIT", "0123abc")
-    facts = read_json(measure(command, tmp_path) / "facts.json")
-    assert (facts["commit"], facts["dirty"]) == ("0123abc", False)
-
-
 def test_what_was_measured_is_taken_over_by_the_same_settings_alone(
     command: Command, tmp_path: Path
 ) -> None:

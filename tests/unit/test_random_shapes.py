@@ -7,9 +7,7 @@ import pytest
 
 from matmul_sweep.operations import operation_of, parse_shape
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.random_shapes import extent, random_shapes
-from matmul_sweep.process.errors import UserError
 
 LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
 
@@ -44,22 +42,6 @@ def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
 def test_rounding_to_multiples_stays_within_bounds(drawn: float, side: int) -> None:
     draw: Any = SimpleNamespace(random=lambda: drawn)
     assert extent(draw, 61, 111, 8) == side
-
-
-REFUSED = [  # the number, the largest shape, the most operations, and what is said
-    (5, Gram(32, 100), None, "from: m is 64, above 32 in to; exchange them"),
-    (99, Gram(72, 72), None, "99 shapes from 64x64 to 72x72: found only 4; ask for fewer"),
-    (5, Gram(900, 900), 7.0, "of at most 7 operations: found only 0"),
-    (5, Gram(65, 65), None, "found only 1;"),  # 64 is the only multiple of 8
-]
-
-
-@pytest.mark.parametrize(("count", "largest", "operations", "message"), REFUSED)
-def test_bounds_without_room_are_refused_with_the_remedy(
-    count: int, largest: Gram, operations: float | None, message: str
-) -> None:
-    with pytest.raises(UserError, match=message):
-        random_shapes(Gram, count, 1, Gram(64, 64), largest, operations)
 
 
 CLASSES = {

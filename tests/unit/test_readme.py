@@ -7,11 +7,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from made_up_data import RANDOM, made_up, the_catalogue
+from made_up_data import RANDOM, made_up, where
 from support import ROOT, Command
 
 import readme
-from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import DATA_SET
@@ -32,12 +31,6 @@ def published() -> list[Path]:
     """The published data sets with all of today's tables, which the rule takes too."""
     folders = sorted(file.parent for file in ROOT.glob("reports/published/*/device.json"))
     return [folder for folder in folders if all((folder / name).exists() for name in DATA_SET)]
-
-
-def rows_of(text: str) -> dict[str, list[str]]:
-    """The cells of each row of a table by its first one, a link's words without the link."""
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return {re.sub(r"\[(.*)\]\(.*\)", r"\1", cells[0]): cells[1:] for cells in rows}
 
 
 def sentences(results: Results) -> list[str]:
@@ -65,18 +58,10 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
     assert [link for link in own if not link.exists()] == []
 
 
-LIBRARIES = ["cublas_dgemm", "cublas_dsyrk", "cublas_dsyrk_triangle"]
 FOUND: list[tuple[list[str], dict[str, float], str]] = [  # kernels, their ratios, what is said
-    (PAIRED, {"naive": 0.1, "shared": 1.25},
-     r"float32, n = 1024: \*shared\* reaches \S+ .FLOP/s\. "
-     r"It is 12\.5 times as fast as \*naive\* and 1\.25 times as fast as cuBLAS\."),
     (PAIRED, {"naive": 0.1, "shared": 1.0}, r"as fast as \*naive\* and as fast as cuBLAS\."),
     (PAIRED, {"naive": 0.99, "shared": 0.5},
      r"\*naive\* reaches \S+ .FLOP/s\. It is 0\.990 times as fast as cuBLAS\."),
-    (["gram_naive", *LIBRARIES], dict(zip(LIBRARIES, (1.9, 1.1, 0.8), strict=True)),
-     r"\*naive AᵀA\* reaches .* It is 1\.10 times as fast as cuBLAS\."),  # of those that fill C
-    (["three_products", "cublas_sgemm"], {"three_products": 4.09},
-     r"is 4\.09 times as fast as cuBLAS in float32 at n = 1024, .* error of \S+ against \S+\."),
 ]  # fmt: skip
 
 
@@ -93,18 +78,12 @@ def test_a_sentence_says_what_the_last_step_is_beside_the_library(
     assert re.search(f"{words}$", said)
 
 
-def capped(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(throttled=summary.kernel.map({"naive": "power_cap"}))
-
-
-def once(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(time_low_ms=None, time_high_ms=None)
-
-
 def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_path: Path) -> None:
-    for change, end in ((capped, "cuBLAS, in turn, at one clock."), (None, " cuBLAS.")):
-        options = {"kernels": ["naive", "cublas_sgemm"]} | ({"change": change} if change else {})
-        (said,) = sentences(made_up(tmp_path / end.strip(), **options))
+    options = {"kernels": ["naive", "cublas_sgemm"]}
+    capped = where("kernel == 'naive'", throttled="power_cap")
+    once = where("n > 0", time_low_ms=None, time_high_ms=None)
+    for own, end in (({"change": capped}, "cuBLAS, in turn, at one clock."), ({}, " cuBLAS.")):
+        (said,) = sentences(made_up(tmp_path / end.strip(), **options, **own))
         assert said.endswith(end)
     assert sentences(made_up(tmp_path / "once", change=once)) == []
     assert sentences(made_up(tmp_path / "alone", kernels=["three_products"])) == []
@@ -174,28 +153,6 @@ def dated(folder: Path, date: str, earlier: bool = False) -> tuple[Path, Results
     results = made_up(folder, kernels=["naive", "cublas_sgemm"])
     device = results.device | {"date": date, "gpu": f"GPU of {date}"}
     return folder, dataclasses.replace(results, device=device, earlier=earlier)
-
-
-def test_a_ladder_has_each_measured_kernel_once_with_its_numbers(tmp_path: Path) -> None:
-    """At the largest size at which the kernels of the GPU have intervals."""
-
-    def few(summary: pd.DataFrame) -> pd.DataFrame:
-        uncertain = (summary.kernel == "naive") & (summary.n == 1024)
-        summary.loc[uncertain, ["time_low_ms", "time_high_ms"]] = None
-        return summary[(summary.kernel != "cpu_loop") | (summary.n <= 320)]
-
-    catalogue = Catalogue(the_catalogue())
-    catalogue["shared"] = dataclasses.replace(catalogue["shared"], lesson="a | b")
-    results = made_up(tmp_path, kernels=["cpu_loop", *PAIRED], catalogue=catalogue, change=few)
-    text = readme.block("ladder", KERNELS, [(tmp_path, results)])
-    rows = rows_of(text)
-    assert "**C = A·B in float32, n = 640, in turn**" in text
-    assert [*rows][2:] == ["CPU triple loop", "naive", "shared", "cuBLAS SGEMM"]
-    assert rows["CPU triple loop"][1].endswith(" at 320")
-    rungs = readme.ladder(results.of("gemm")).set_index("kernel")
-    pairs = results.ratios.query("variant == @rungs.variant['shared'] and n == m == k == 640")
-    assert rows["shared"][::2] == ["a \\| b", readme.speedup(pairs[pairs.cache == "hot"])]
-    assert float(rows["shared"][1]) == pytest.approx(rungs.tflops["shared"], rel=5e-3)
 
 
 SPEEDUPS = {

@@ -4,38 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-from made_up_data import DEVICE, STUDIES, made_up
+from made_up_data import DEVICE, made_up
 
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import (
     at,
-    fastest,
     leading_own,
     over_hot,
     shapes_of,
-    squares,
 )
-from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.operations.gram import GRAM, Gram
-
-
-def test_a_view_has_the_rows_of_its_operation(tmp_path: Path) -> None:
-    whole = made_up(tmp_path)
-    for operation, count in (("gemm", 5), ("gram", 6)):
-        view = whole.of(operation)
-        assert set(view.summary.operation) == set(view.ratios.operation) == {operation}
-        pd.testing.assert_frame_equal(view.summary, whole.summary.loc[view.summary.index])
-        assert len(shapes_of(view.summary)) == count
-    reduced = {name for name, kernel in whole.catalogue.items() if kernel.arithmetic != "full"}
-    other = whole.summary.sweep.isin(STUDIES) | whole.summary.kernel.isin(reduced)
-    count = sum(len(whole.of(operation).summary) for operation in OPERATIONS)
-    assert count == len(whole.summary[~other]) < len(whole.summary)
-    timed = whole.of("gram").timed()  # which has no k
-    assert list(squares(timed).n.unique()) == [500, 2500, 4500]
-    assert len(fastest(timed)) == 6 * len(whole.of("gram").present)
-    for shape in (Gram(500, 500), Gemm(320, 320, 320)):
-        assert set(at(whole.summary, shape).operation) == {shape.operation}
+from matmul_sweep.operations.gram import GRAM
 
 
 def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from made_up_data import (
     made_up,
     speed_up_tf32,
     the_catalogue,
-    with_tf32,
+    where,
 )
 
 import report
@@ -222,11 +222,8 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: R
 
 
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path: Path) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        cold = (summary.cache == "cold") & (summary.phase == "kernel") & (summary.n == 1024)
-        summary.loc[cold, ["status", "reason", *TIMES]] = ["skipped", "alike", *[np.nan] * 4]
-        return summary
-
+    change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
+                   status="skipped", reason="alike", **dict.fromkeys(TIMES, np.nan))  # fmt: skip
     results = made_up(tmp_path, kernels=FEW, change=change)
     [third] = compare_documents(results, {"003": DOCUMENTS["003"]})
     rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
@@ -283,7 +280,7 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
 
 def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
-    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present

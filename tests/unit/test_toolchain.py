@@ -4,13 +4,9 @@ from pathlib import Path
 
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
-from support import RIGHT_KERNEL, Entry, WriteCatalogue
 
-from matmul_sweep.build import packages, toolchain
-from matmul_sweep.build.binaries import recipe
-from matmul_sweep.build.recipes import compiled
+from matmul_sweep.build import toolchain
 from matmul_sweep.build.toolchain import CompileError, MachineFailed, Resources, read_ptxas
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.process.errors import UserError
 
@@ -45,43 +41,11 @@ def test_a_kernel_that_is_not_in_the_report_is_named(function: str) -> None:
         read_ptxas(REPORT, function)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (RIGHT_KERNEL.replace("col = ", "kol = "), '"col" is undefined'),
-        ('#include "absent.h"\n' + RIGHT_KERNEL, "absent.h"),
-        (RIGHT_KERNEL.replace('extern "C"', ""), 'extern "C"'),
-        ("", "mine"),
-    ],
-    ids=["undefined name", "missing header", "mangled name", "empty file"],
-)
-def test_a_source_that_does_not_compile_is_a_failed_record_with_the_compilers_message(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, text: str, said: str
-) -> None:
-    variant = load_catalogue(write_catalogue({"mine": entry()}, mine=text)).variant("mine")
-    binary = tmp_path / "mine.cubin"
-    record = compiled(recipe(variant, "sm_90"), binary)
-    assert record["status"] == "failed"
-    assert str(record["reason"]).startswith("does not compile: ")
-    assert said in str(record["reason"])
-    assert "\n" not in str(record["reason"])
-    assert binary.read_bytes() == b""
-
-
 @pytest.mark.parametrize("signal", [9, 15])
 def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -> None:
     """As where memory is short; as a record it would stay."""
     with pytest.raises(MachineFailed, match="sh: it was killed; run the same command again"):
         toolchain.run(["sh", "-c", f"kill -{signal} $$"])
-
-
-@pytest.mark.skipif(packages.installed() == "cuda12", reason="NVRTC writes no temporary files")
-def test_a_folder_for_temporary_files_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TMPDIR", "/nowhere")
-    with pytest.raises(MachineFailed, match="Could not open output file '/nowhere/"):
-        toolchain.check_architectures(["sm_90"])
 
 
 def test_gccs_message_is_kept(tmp_path: Path) -> None:

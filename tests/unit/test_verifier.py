@@ -74,17 +74,6 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path: Path) -> None:
     assert all("but at no shape that is measured" in row["reason"] for row in rows)
 
 
-def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
-    run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
-    naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
-    tasks = tasks_of(run, "gemm")
-    assert [task.variant for task in needed(run, tasks, naive)] == [naive]
-    found, parts = needed(run, tasks, dispatch), {*run.parts(dispatch, "sm_90")}
-    assert {task.variant for task in found} == parts
-    owners = {task.owner for task in found}
-    assert owners == {dispatch, *(parts & {*run.variants.values()})} != {dispatch}
-
-
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     command: Command, tmp_path: Path
 ) -> None:
@@ -189,16 +178,6 @@ def test_what_another_compiler_card_or_cublas_made_is_verified_again(
         assert [*map(str, found.pending(tasks))] == again
         for task in tasks:
             found.keep(task, [])
-
-
-def test_a_cut_record_is_none(tmp_path: Path) -> None:
-    found = verifier(experiment("cpu_blas"), tmp_path)
-    [task] = tasks_of(found.experiment, "gemm")
-    found.run([task], processes=1)
-    assert {row["status"] for row in found.record(task) or []} == {"ok"}
-    record = found.records / task.file
-    record.write_text(record.read_text()[:-9])
-    assert found.record(task) is None
 
 
 def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ The commands run in a copy of the project, without a network: Snakemake plans it
 quick runs, and of what needs a GPU, Slurm or conda the pieces are checked that are here.
 """
 
-import dataclasses
 import os
 import re
 import shlex
@@ -18,18 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 from forked import Fork
 from project import Copy, Fresh, Project
 from support import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# A block of commands has no language; the line before it says what most machines lack for it.
-BLOCK = re.compile(
-    r"^(?:<!-- needs: (?P<needs>\w+) -->\n)?"
-    r"```(?P<language>\w*)\n(?P<text>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
+# A block of commands has no language.
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 NO_COMMANDS = {"text", "yaml", "python", "cuda"}
 INLINE = re.compile(r"`(uv run [^`]+)`")
 GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp", "muon"}
@@ -40,7 +34,6 @@ class Command:
     """One command, without `uv run`, which would look for the packages in the network."""
 
     words: tuple[str, ...]
-    needs: str | None = None  # what the page says
 
     @property
     def text(self) -> str:
@@ -58,13 +51,13 @@ def commands_of(page: str) -> list[Command]:
             continue
         assert not block["language"], f"{block['language']}: commands, or something else?"
         lines = block["text"].replace("\\\n", " ").splitlines()
-        found += [one for line in lines for one in split(line, block["needs"])]
+        found += [one for line in lines for one in split(line)]
     for line in INLINE.findall(BLOCK.sub("", page)):
-        found += split(line.replace("\n", " "), None)
+        found += split(line.replace("\n", " "))
     return found
 
 
-def split(line: str, needs: str | None) -> list[Command]:
+def split(line: str) -> list[Command]:
     """The commands of a line, which `&&` joins."""
     found, words = [], [*shlex.split(line, comments=True), "&&"]
     while "&&" in words:
@@ -78,7 +71,7 @@ def split(line: str, needs: str | None) -> list[Command]:
             assert os.access(ROOT / own[0], os.X_OK)
             check_groups((ROOT / own[0]).read_text().splitlines()[0].split()[-2:])
             own = ["python", *own]
-        found += [Command(tuple(own), needs)] if own else []
+        found += [Command(tuple(own))] if own else []
     return found
 
 
@@ -134,7 +127,7 @@ def run(command: Command, project: Project) -> None:
         [sys.executable, *command.words[1:]], cwd=project.folder, text=True, capture_output=True,
         env=project.environment | {"CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
-    if needs(command) == "gpu":
+    if needs_gpu(command):
         assert done.returncode in (0, 1), done.stderr
         assert re.search("GPU|NVIDIA driver|PyTorch|'torch'", done.stderr), done.stderr
     elif Path(command.words[1]).stem == "try":  # 1 says that a kernel is wrong
@@ -171,26 +164,8 @@ def check_groups(words: Sequence[str]) -> None:
         assert group in groups, group
 
 
-def check_conda(command: Command, project: Project) -> None:
-    """The environment's file is there, and has the name that is activated."""
-    file = ROOT / "environment.yml"
-    if command.has("activate"):
-        assert command.words[-1] == yaml.safe_load(file.read_text())["name"]
-    else:
-        assert command.words == ("conda", "env", "create", "-f", file.name)
-
-
-def check_ci(command: Command, project: Project) -> None:
-    """It is one of the checks of .ci/run, which runs it."""
-    assert command.text in (ROOT / ".ci/run").read_text().replace("uv run ", "").splitlines()
-
-
-def check_file(command: Command, project: Project) -> None:
-    assert os.access(ROOT / command.words[0], os.X_OK)
-
-
 def nothing(command: Command, project: Project) -> None:
-    """What only a network or a cluster could show."""
+    """What only a network or a cluster could show, or CI runs."""
 
 
 CLASSES: dict[str, Callable[[Command, Project], None]] = {
@@ -198,15 +173,12 @@ CLASSES: dict[str, Callable[[Command, Project], None]] = {
     "python": run,
     "pytest": choose_tests,
     "uv": check_uv,
-    "conda": check_conda,
-    "ruff": check_ci,
-    "snakefmt": check_ci,
-    "mypy": check_ci,
-    ".ci/run": check_file,
 }
 AS_THEY_STAND = {
     "pip install uv", "pip install .", "pip install '.[compiler]'", "module load cuda",
-    "export UV_NO_SYNC=1",
+    "export UV_NO_SYNC=1", "conda env create -f environment.yml", "conda activate matmul-sweep",
+    ".ci/run", "ruff check .", "ruff format --check .", "snakefmt --check Snakefile workflow",
+    "mypy",
 }  # fmt: skip
 
 
@@ -218,15 +190,8 @@ def check_of(command: Command) -> Callable[[Command, Project], None]:
     return CLASSES[command.words[0]]
 
 
-def needs(command: Command) -> str | None:
-    """What most machines lack for a command."""
-    program = command.words[0]
-    script = Path(command.words[1]).stem if program == "python" else None
-    if program == "conda":
-        return "conda"
-    if program == "module" or command.has("--workflow-profile", "slurm"):
-        return "slurm"
-    return "gpu" if script in GPU_PROGRAMS or command.has("publish", "gpu") else None
+def needs_gpu(command: Command) -> bool:
+    return Path(command.words[1]).stem in GPU_PROGRAMS
 
 
 @pytest.mark.long
@@ -237,17 +202,8 @@ def test_a_command_works_as_it_is_typed(command: Command, request: pytest.Fixtur
     check(command, project)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_block_says_what_it_needs(page: Path) -> None:
-    for block in BLOCK.finditer(page.read_text()):
-        text = block.group()
-        wanted = {needs(command) for command in commands_of(text)} - {None}
-        assert wanted == ({block["needs"]} if block["needs"] else set()), text
-
-
 def test_the_commands_of_a_page_are_all_found() -> None:
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
-           "```yaml\nno: command\n```\n<!-- needs: gpu -->\n```\nf\n```\n"  # fmt: skip
-    found = commands_of(page)
-    assert [one.text for one in found] == ["a b", "c", "d e", "f", "snakemake --cores 1 all"]
-    assert found[3] == dataclasses.replace(found[0], words=("f",), needs="gpu")
+           "```yaml\nno: command\n```\n"  # fmt: skip
+    found = [one.text for one in commands_of(page)]
+    assert found == ["a b", "c", "d e", "snakemake --cores 1 all"]

@@ -1,19 +1,17 @@
-"""The workflow on a real Slurm of one node: submitted through the profile, cancelled, resumed.
+"""The workflow on a real Slurm of one node, submitted through the profile.
 
 Without CUDA hardware the jobs measure CPU variants, and are told to ask for the GPU that Slurm has.
 """
 
-import shutil
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from project import Copy, Fresh, Project
+from project import Fresh, Project
 from slurm import Slurm
 
 from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
-from matmul_sweep.process.files import read_json
 
 pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
@@ -25,7 +23,6 @@ SUBMIT = {
     "program": (sys.executable, IMPATIENT),
 }
 VERDICT = "results/local/verdict.txt"
-LONG_S = 120  # of waiting for a queue
 
 
 def on(slurm: Slurm, project: Project) -> Project:
@@ -76,35 +73,3 @@ def test_timing_jobs_have_a_gpu_for_themselves_and_the_rest_runs_where_the_comma
         assert first.ended <= second.begun
     assert [run.job for run in slurm.runs("collect")] == ["none"]
     assert "Nothing to be done" in submitted.done(VERDICT, "--dry-run", **SUBMIT)
-
-
-def test_a_cancelled_job_is_taken_up_where_it_was_and_no_finished_point_is_measured_again(
-    slurm: Slurm, submitted: Project, copy_of: Copy
-) -> None:
-    project = on(slurm, copy_of(submitted))
-    # Each point takes its half second: no interval is that narrow.
-    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.5,
-                "copy_seconds": 0.01}  # fmt: skip
-    shapes = [*range(90, 170, 10)]
-    project.write_catalogue("cpu_loop")
-    project.configure(shapes, gram=[], sampling=sampling)
-    target = "results/local/measured/gemm/cpu_loop"
-    journal = project.path("results/local/journal/gemm/cpu_loop")
-    shutil.rmtree(journal)
-
-    running = project.start(target, **SUBMIT)
-    project.wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running, LONG_S)
-    slurm.ask("scancel", str(slurm.jobs()[-1].number))
-    running.wait()
-    said = project.path("said").read_text()
-    assert running.returncode == 1, said
-    assert "SLURM status is: 'CANCELLED'" in said
-    kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}
-    assert 2 <= len(kept) < len(shapes)
-
-    project.done(target, **SUBMIT)
-    samples = read_table("samples.csv.gz", project.path(f"{target}/cpu_loop/samples.csv.gz"))
-    assert set(samples.m) == set(shapes)
-    for shape, times in kept.items():
-        found = samples[samples.m == int(shape.split("x")[0])].time_ms
-        assert sorted(found) == sorted(time for *_, taken in times for time in taken)

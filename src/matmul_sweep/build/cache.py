@@ -11,12 +11,12 @@ import json
 import logging
 import os
 import re
-import secrets
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from matmul_sweep.process.errors import said
+from matmul_sweep.process.errors import UserError, said
+from matmul_sweep.process.files import write_bytes
 
 PLACE = "MATMUL_SWEEP_CACHE"
 MOST_BYTES = 1 << 30
@@ -69,15 +69,9 @@ def keep(key: str, binary: Path, report: str) -> None:
         return
     rest = json.dumps(report).encode() + b"\n" + binary.read_bytes()
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        temporary = place / f".{key}.{secrets.token_hex(4)}"
-        try:
-            temporary.write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
-            temporary.replace(place / key)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest, place / key)
         shrink(place)
-    except OSError as error:
+    except (UserError, OSError) as error:
         passed_by(said(error))
 
 

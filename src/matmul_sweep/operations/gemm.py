@@ -43,25 +43,23 @@ class Gemm(Shape):
         """2mnk: a multiplication and an addition per term."""
         return 2 * self.m * self.n * self.k
 
-
-def shapes_around(rows: int, columns: int, kind: type[Gemm] = Gemm) -> Sequence[Gemm]:
-    """Tiny, ragged and prime shapes around a tile of C of rows×columns; of the large ones only one
-    has many terms, so that all can run thread by thread on a processor."""
-    few = min(max(rows, columns) + 1, FEW_TERMS)
-    near = ((rows + more, columns + more) for more in (-1, 0, 1))
-    return [
-        *(kind(n, n, n) for n in (1, 2, 97)),
-        *(kind(m, n, min(max(m, n), FEW_TERMS)) for m, n in near),
-        kind(2 * rows + 1, 2 * columns + 1, 33),
-        kind(rows, columns, MANY_TERMS),
-        kind(1, 1, few),
-        kind(1, 2 * columns + 3, 5),
-        kind(2 * rows + 3, 1, 7),
-        kind(rows + 1, columns - 1, 1),
-        kind(rows - 1, columns + 1, few),
-        kind(2 * rows, 2 * columns, few),
-        kind(53, 97, 71),
-    ]
+    @classmethod
+    def around(cls, rows: int, columns: int) -> Sequence["Gemm"]:
+        few = min(max(rows, columns) + 1, FEW_TERMS)
+        near = ((rows + more, columns + more) for more in (-1, 0, 1))
+        return [
+            *(cls(n, n, n) for n in (1, 2, 97)),
+            *(cls(m, n, min(max(m, n), FEW_TERMS)) for m, n in near),
+            cls(2 * rows + 1, 2 * columns + 1, 33),
+            cls(rows, columns, MANY_TERMS),
+            cls(1, 1, few),
+            cls(1, 2 * columns + 3, 5),
+            cls(2 * rows + 3, 1, 7),
+            cls(rows + 1, columns - 1, 1),
+            cls(rows - 1, columns + 1, few),
+            cls(2 * rows, 2 * columns, few),
+            cls(53, 97, 71),
+        ]
 
 
 def cublas_sgemm(cublas: Any, shape: Gemm, a: int, b: int, c: int) -> None:
@@ -69,7 +67,6 @@ def cublas_sgemm(cublas: Any, shape: Gemm, a: int, b: int, c: int) -> None:
 
 
 GEMM = Operation(
-    name=Gemm.operation,
     shape=Gemm,
     dtype="float32",
     output="float32",
@@ -82,7 +79,6 @@ GEMM = Operation(
     }
     | TUNED,
     rivals=("cublas_sgemm",),
-    shapes_around=shapes_around,
     title="C = A·B",
     work="2mnk",
     classes={

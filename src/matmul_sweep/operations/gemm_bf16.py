@@ -1,10 +1,9 @@
 """C = A·B in bfloat16, summed in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
-from matmul_sweep.operations.gemm import GEMM, Gemm, shapes_around
+from matmul_sweep.operations.gemm import GEMM, Gemm
 from matmul_sweep.operations.operation import TUNED, Routine
 
 
@@ -21,12 +20,10 @@ def cublas_gemm_ex(cublas: Any, shape: GemmBf16, a: int, b: int, c: int) -> None
 
 GEMM_BF16 = replace(
     GEMM,
-    name=GemmBf16.operation,
     shape=GemmBf16,
     dtype="bfloat16",
     output="bfloat16",
     routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gemm_bf16",),
-    shapes_around=partial(shapes_around, kind=GemmBf16),
     figure_prefix="gemm_bf16_",
 )

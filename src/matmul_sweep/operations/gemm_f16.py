@@ -1,10 +1,9 @@
 """C = A·B of halves, summed and stored in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
-from matmul_sweep.operations.gemm import GEMM, Gemm, shapes_around
+from matmul_sweep.operations.gemm import GEMM, Gemm
 from matmul_sweep.operations.operation import TUNED, Routine
 
 
@@ -21,11 +20,9 @@ def cublas_gemm_ex(cublas: Any, shape: GemmF16, a: int, b: int, c: int) -> None:
 
 GEMM_F16 = replace(
     GEMM,
-    name=GemmF16.operation,
     shape=GemmF16,
     dtype="float16",
     routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gemm_f16",),
-    shapes_around=partial(shapes_around, kind=GemmF16),
     figure_prefix="gemm_f16_",
 )

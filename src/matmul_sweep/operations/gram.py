@@ -43,23 +43,19 @@ class Gram(Shape):
         """mn(n+1): 2m for each of the n(n+1)/2 elements that symmetry leaves to compute."""
         return self.m * self.n * (self.n + 1)
 
-
-def shapes_around(rows: int, columns: int) -> Sequence[Gram]:
-    """Tiny, ragged and prime shapes around a tile of C of rows×columns, and around document 004's
-    48×48; of the large ones only one has many terms."""
-    width = max(rows, columns)
-    squares = (1, 2, 48, width - 1, width, width + 1, 2 * width + 1, 97)
-    return [
-        *(Gram(min(n, FEW_TERMS), n) for n in squares),
-        Gram(1, 2 * width + 3),
-        Gram(2 * width + 3, 1),
-        Gram(5, 47),
-        Gram(17, 49),
-        Gram(33, 97),
-        Gram(49, 1),
-        Gram(FEW_TERMS, 2 * width),
-        Gram(MANY_TERMS, width),
-    ]
+    @classmethod
+    def around(cls, rows: int, columns: int) -> Sequence["Gram"]:
+        """Also around document 004's 48×48."""
+        width = max(rows, columns)
+        squares = (1, 2, 48, width - 1, width, width + 1, 2 * width + 1, 97)
+        return [
+            *(cls(min(n, FEW_TERMS), n) for n in squares),
+            cls(1, 2 * width + 3),
+            cls(2 * width + 3, 1),
+            *(cls(m, n) for m, n in ((5, 47), (17, 49), (33, 97), (49, 1))),
+            cls(FEW_TERMS, 2 * width),
+            cls(MANY_TERMS, width),
+        ]
 
 
 def cublas_dgemm(cublas: Any, shape: Gram, a: int, c: int) -> None:
@@ -71,7 +67,6 @@ def cublas_dsyrk(cublas: Any, shape: Gram, a: int, c: int) -> None:
 
 
 GRAM = Operation(
-    name=Gram.operation,
     shape=Gram,
     dtype="float64",
     output="float64",
@@ -86,7 +81,6 @@ GRAM = Operation(
     }
     | TUNED,
     rivals=("cublas_dgemm", "cublas_dsyrk", "cublas_dsyrk_triangle"),
-    shapes_around=shapes_around,
     title="C = AᵀA",
     work="mn(n + 1)",
     symmetric=True,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul_sweep.operations import gram
+from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.operation import MUCH, TUNED, Operation, Routine
 from matmul_sweep.operations.shapes import Extent, Shape
 
@@ -40,10 +40,10 @@ class GramBf16(Shape):
         """mk(m+1): 2k for each of the m(m+1)/2 elements that symmetry leaves to compute."""
         return self.m * self.k * (self.m + 1)
 
-
-def shapes_around(rows: int, columns: int) -> Sequence[GramBf16]:
-    """gram's, whose A is Aᵀ here."""
-    return [GramBf16(shape.n, shape.m) for shape in gram.shapes_around(rows, columns)]
+    @classmethod
+    def around(cls, rows: int, columns: int) -> Sequence["GramBf16"]:
+        """Gram's, whose A is Aᵀ here."""
+        return [cls(shape.n, shape.m) for shape in Gram.around(rows, columns)]
 
 
 def cublas_gemm_ex(cublas: Any, shape: GramBf16, a: int, c: int) -> None:
@@ -52,7 +52,6 @@ def cublas_gemm_ex(cublas: Any, shape: GramBf16, a: int, c: int) -> None:
 
 
 GRAM_BF16 = Operation(
-    name=GramBf16.operation,
     shape=GramBf16,
     dtype="bfloat16",
     output="bfloat16",
@@ -62,7 +61,6 @@ GRAM_BF16 = Operation(
     right_transposed=True,
     routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gram_bf16",),
-    shapes_around=shapes_around,
     title="C = AAᵀ",
     work="mk(m + 1)",
     symmetric=True,

@@ -1,6 +1,6 @@
 """An operation: everything that other modules need to know about it, so that they name none."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,6 @@ class Operation:
     C = left·right, where both factors are inputs, or the transpose of one.
     """
 
-    name: str
     shape: type[Shape]
     dtype: str  # of the inputs
     output: str  # dtype of C
@@ -58,7 +57,6 @@ class Operation:
     right: int  # the right factor: which input
     routines: Mapping[str, Routine]
     rivals: tuple[str, ...]  # library entries of the catalogue, in the order of reports
-    shapes_around: Callable[[int, int], Sequence[Shape]]  # around a tile of rows and columns
     title: str  # the product as a formula
     work: str  # its count of operations as a formula
     symmetric: bool = False
@@ -67,6 +65,10 @@ class Operation:
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
     figure_prefix: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.shape.operation
 
     @property
     def routine(self) -> Routine:

@@ -3,6 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any, ClassVar
 
@@ -67,12 +68,18 @@ class Shape(ABC):
         count = len(cls.__match_args__)
         parts = re.split("[x×]", str(text))
         numbers = [int(part) for part in parts if re.fullmatch(r"[0-9]{1,10}", part)]
-        if isinstance(text, bool) or len(numbers) != len(parts) or len(parts) not in (1, count):
+        if len(numbers) != len(parts) or len(parts) not in (1, count):
             wanted = f"write a whole number, or {cls.pattern}"
             raise UserError(f"{cls.operation} shape {str(text)!r}: {wanted}")
         if not all(1 <= extent <= LARGEST for extent in numbers):
             raise UserError(f"shape '{text}': every dimension must be between 1 and {LARGEST}")
         return cls(*(numbers if len(parts) > 1 else numbers * count))
+
+    @classmethod
+    @abstractmethod
+    def around(cls, rows: int, columns: int) -> Sequence["Shape"]:
+        """Tiny, ragged and prime shapes around a tile of C of rows×columns; of the large ones only
+        one has many terms, so that all can run thread by thread on a processor."""
 
     @classmethod
     def of_row(cls, row: Any) -> "Shape":

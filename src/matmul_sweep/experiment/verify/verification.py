@@ -101,6 +101,6 @@ def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]
     A kernel that takes few rows or columns of C, or multiples of a number, has shapes near these.
     """
     tile = variant.tile if variant.kernel.tile else (16, 16)
-    built_in = map(variant.fitted, variant.kernel.product.shapes_around(*tile))
+    built_in = map(variant.fitted, variant.kernel.product.shape.around(*tile))
     shapes = dict.fromkeys([*built_in, *extra])
     return [s for s in shapes if min(s.dimensions) > 0 and not variant.refusal(s)]

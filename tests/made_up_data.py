@@ -14,9 +14,9 @@ import pandas as pd
 from support import the_catalogue
 
 from matmul_sweep import __version__ as VERSION
-from matmul_sweep.build.binaries import digest
-from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
-from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.build.binaries import digest, tool_source
+from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.dataset.selection import Results, load_results, pictures
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
@@ -26,6 +26,7 @@ from matmul_sweep.experiment.dataset.tables import (
     POINT,
     TIMES,
     product_of,
+    read_table,
     write_rows,
     write_table,
 )
@@ -34,6 +35,7 @@ from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
 
@@ -73,6 +75,7 @@ SWEEPS = {
               "fills": list(FILLS), "modes": ["sustained"], "caches": ["hot"]},
     "sustained": {"operation": "gram", "shapes": [3000], "modes": list(MODES), "caches": ["hot"]},
 }  # fmt: skip
+STEPS = ROOT / "scripts" / "steps"
 PEAKS = {"fp32_peak_tflops": 60.0, "fp64_peak_tflops": 30.0, "fp64_tensor_peak_tflops": 65.0}
 DEVICE = PEAKS | {
     "gpu": "Imaginary GPU",
@@ -81,7 +84,7 @@ DEVICE = PEAKS | {
     "version": VERSION,
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "dirty": False,
-    "code": "0" * 64,
+    "code": program_digest(STEPS / "measure.py"),
     "nvml": "available",
     "uuid": "GPU-of-this-card",
     "cublas": "13.1.0",
@@ -94,19 +97,23 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 Row = dict[str, Any]
 
 
-def with_tf32() -> Catalogue:
-    """The catalogue with cuBLAS in TF32 too."""
-    changes = {"name": TF32, "title": "cuBLAS TF32", "arithmetic": "tf32"}
-    reduced = dataclasses.replace(the_catalogue()["cublas_sgemm"], **changes)
-    return Catalogue(the_catalogue() | {TF32: reduced})
-
-
 def speed_up_tf32(summary: pd.DataFrame) -> pd.DataFrame:
     """TF32 ten times as fast, and as wrong."""
     own = summary.kernel == TF32
     summary.loc[own, ["tflops", "largest_error", "mean_error"]] *= 10
     summary.loc[own, TIMES] /= 10
     return summary
+
+
+def where(of: str, **cells: Any) -> Change:
+    """A change that sets cells of the rows that a query chooses."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        summary = summary.astype({"reason": object, "throttled": object})
+        summary.loc[summary.query(of).index, [*cells]] = [*cells.values()]
+        return summary
+
+    return change
 
 
 def failed(summary: pd.DataFrame) -> pd.DataFrame:
@@ -139,13 +146,12 @@ def made_up(
     shapes: Mapping[str, Sequence[int | str]] = SHAPES,
     device: dict | None = None,
     change: Change = lambda summary: summary,
-    catalogue: Catalogue | None = None,
     checked: bool = False,
     drawn: Mapping[str, Any] = MappingProxyType({}),
 ) -> Results:
     """Write a data set and load it; `change` alters its summary first. `checked`: with both checks
     of the timing. `drawn`: with these of RANDOM."""
-    catalogue = catalogue or the_catalogue()
+    catalogue = the_catalogue()
     chosen = [
         kernel
         for name, kernel in catalogue.items()
@@ -167,14 +173,14 @@ def made_up(
             variant, parse_shape(text, variant.kernel.operation), gpu, caches, random, arch
         )
     ]
-    rows += [*study_rows(variants, gpu, random), *random_rows(drawn, catalogue, gpu, random, arch)]
+    rows += [*study_rows(variants, gpu, random), *random_rows(drawn, gpu, random, arch)]
     summary = change(pd.DataFrame(rows, columns=COLUMNS["summary.csv"]).astype({"k": "Int64"}))
     # Libraries have no jobs of their own in sweeps over random shapes.
     libraries = summary.kernel.isin([k.name for k in catalogue.values() if k.kind is Kind.LIBRARY])
     measured = summary[~(summary.sweep.isin(drawn) & libraries)].reset_index(drop=True)
     tables = {
         "summary.csv": measured,
-        "ratios.csv": ratios(summary, catalogue),
+        "ratios.csv": ratios(summary),
         "verification.csv": [verified(variant, gpu) for variant in variants],
         "kernels.csv": [record(variant) for variant in variants],
         "instructions.csv": [instructions(v) for v in variants if v.kernel.kind is Kind.CUDA],
@@ -194,6 +200,34 @@ def made_up(
         write_table(pd.DataFrame(table).reindex(columns=COLUMNS[kind]), kind, folder / kind)
     write_json(known, folder / "device.json")
     return load_results(folder, catalogue)
+
+
+def publishable(folder: Path, tables: Mapping[str, Sequence[Row]] = MappingProxyType({})) -> Path:
+    """A set of one product of `naive` and of the library beside its report and its pictures, as
+    publishing takes it; with some cells of the first rows of its tables changed."""
+    device, *_ = [*tables.get("device", ()), {}]
+    device = DEVICE | {"gpu": "NVIDIA H100 80GB HBM3"} | device
+    made_up(folder, kernels=["naive", "cublas_sgemm"], shapes={"gemm": (64,)}, caches=["hot"],
+            device=device, change=kernels_at_once)  # fmt: skip
+    write_rows([], "samples.csv.gz", folder / "samples.csv.gz")
+    for kind in tables.keys() - {"device"}:
+        path = folder / f"{kind}.csv"
+        rows = read_table(path.name, path).astype(object)
+        for line, cells in enumerate(tables[kind]):
+            rows.loc[line, [*cells]] = [*cells.values()]
+        write_table(rows, path.name, path)
+    (folder / "report.pdf").write_bytes(b"%PDF")
+    (folder / "figures").mkdir()
+    for name in pictures().values():
+        (folder / "figures" / name).write_text(f"<svg id='{name}'/>")
+    return folder
+
+
+def kernels_at_once(summary: pd.DataFrame) -> pd.DataFrame:
+    """A change that leaves the launches of one variant of each kernel, on a card without
+    readings."""
+    rows = summary[summary.phase == "kernel"].drop_duplicates("kernel")
+    return rows.assign(**dict.fromkeys(STATE)).reset_index(drop=True)
 
 
 def beside_a_card(folder: Path, **options: Any) -> Results:
@@ -290,18 +324,17 @@ def study_rows(
 
 
 def random_rows(
-    sweeps: Mapping[str, Any], catalogue: Catalogue, gpu: bool, random: np.random.Generator,
-    arch: str,
+    sweeps: Mapping[str, Any], gpu: bool, random: np.random.Generator, arch: str
 ) -> Iterator[Row]:  # fmt: skip
     """Hot kernel rows of sweeps over random shapes, of their rivals too: between half and twice as
     fast as the library."""
     for name in sweeps:
         sweep = sweep_of(DEVICE["configuration"] | {"sweeps": sweeps}, name)
-        dispatch = catalogue.variant(sweep["kernels"][0])
+        dispatch = the_catalogue().variant(sweep["kernels"][0])
         for text in sweep["shapes"]:
             shape = parse_shape(text, sweep["operation"])
             base = 0.004 + shape.operations * PACE[Kind.LIBRARY]
-            for variant in [*catalogue.rivals(dispatch.kernel), dispatch]:
+            for variant in [*the_catalogue().rivals(dispatch.kernel), dispatch]:
                 row = launched(variant, shape, name) | {"launches": 3, "ran": ""}
                 if variant is dispatch:
                     gain, row["ran"] = (
@@ -314,10 +347,11 @@ def random_rows(
                 yield row | (timed if gpu else NO_GPU | {"samples": 0})
 
 
-def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+def ratios(summary: pd.DataFrame) -> pd.DataFrame:
     """Library time over kernel time, wherever both are."""
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     own = ["kernel", *POINT, "cache", "time_ms"]
+    catalogue = the_catalogue()
     tuned = timed.kernel.isin([name for name, kernel in catalogue.items() if kernel.tuned])
     libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(
         columns={"kernel": "baseline", "time_ms": "library_ms"}
@@ -368,7 +402,8 @@ def ceilings(gpu: bool) -> pd.DataFrame:
     rows = [{"name": name, "unit": "TFLOP/s", "value": value} for name, value in values.items()]
     rows.append({"name": "copy", "unit": "GB/s", "value": 2000.0})
     table = pd.DataFrame(rows, columns=COLUMNS["ceilings.csv"])
-    known = {"status": "ok", "samples": 20, "gpu": DEVICE["gpu"], "uuid": DEVICE["uuid"]}
+    known = {"status": "ok", "samples": 20, "gpu": DEVICE["gpu"], "uuid": DEVICE["uuid"],
+             "sha256": program_digest(STEPS / "ceilings.py", tool_source("ceilings"))}  # fmt: skip
     return table.assign(**known) if gpu else table[:0]
 
 
