@@ -352,7 +352,8 @@ def guessed_block(
         threads = line_of(arrays, known)
         if threads:
             return (threads,), len(known) == 1
-        return (None, False) if tiles or arrays else (LINE_BLOCK, True)
+        several = tiles or arrays or "mma" in code  # warps may share a tile, or be alone
+        return (None, False) if several else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):

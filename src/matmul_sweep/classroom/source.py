@@ -5,6 +5,7 @@ Line numbers stay those of the file, because what is left out becomes blank.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ KERNEL_HEADERS = re.compile(
 )
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
+PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 # What belongs to the program that launches a kernel.
@@ -51,8 +53,8 @@ WORDS_OF_C = word_set(
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
-    those of the headers beside it, in the place of their own. includer: of a header with the
-    kernel, the file that launches it."""
+    those of the headers beside it, in the place of their own. includer: the file that launches its
+    kernels, if it does not do so itself."""
 
     path: Path
     text: str
@@ -87,6 +89,12 @@ class Source:
     def launchers(self) -> Mapping[str, Node | None]:
         """The function around the first launch of each kernel that the file launches."""
         return syntax.launchers(self.tree, self.text)
+
+    def launches(self, source: "Source") -> bool:
+        """Whether it launches a kernel of another source, and not one of its own of that name."""
+        others = (one for one in (self, *self.headers_beside) if one.place != source.place)
+        own = set[str]().union(*(one.kernels for one in others))
+        return bool(self.launchers.keys() & source.kernels.keys() - own)
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -373,6 +381,28 @@ def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
             header = read(include.beside).with_values(dict(source.values))
             yield from headers_of(header, seen)
             yield header
+
+
+def with_launcher(source: Source) -> Source:
+    """A source that launches none of its kernels with the only file beside it that does; if there
+    is none, with the only one in the folder above."""
+    if not source.launchers.keys().isdisjoint(source.kernels) or not source.path.is_file():
+        return source
+    folder = source.path.resolve().parent
+    found = [*launchers_in(folder, source)] or [*launchers_in(folder.parent, source)]
+    return replace(source, includer=found[0]) if len(found) == 1 else source
+
+
+def launchers_in(folder: Path, source: Source) -> Iterator[Source]:
+    """The files of a folder that launch kernels of a source, as far as they can be read."""
+    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<<")
+    with suppress(OSError, UserError):
+        for file in folder.iterdir():
+            # The whole of a file is read only where a few words of it are promising.
+            if file.suffix in PROGRAMS and launch.search(file.read_text(errors="replace")):
+                program = read(file)
+                if program.launches(source):
+                    yield program
 
 
 def question(asked: str, answer: str) -> UserError:

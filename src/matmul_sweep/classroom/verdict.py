@@ -53,7 +53,7 @@ from matmul_sweep.classroom.signature import (
     small_sizes,
     with_numbers,
 )
-from matmul_sweep.classroom.source import Source, read
+from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -186,6 +186,7 @@ def programs_in(
             file = read(path)
             settings = {**(file.settings if trusted else {}), **settings}
             headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
+            file = with_launcher(file) if trusted and file.kernels else file
             for source in [file] if file.kernels or not headers else headers:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
