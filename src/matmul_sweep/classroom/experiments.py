@@ -316,7 +316,8 @@ class Bench:
                 found = tile_of(*probes)
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
-                found, probes = (own.sides, COLUMNS_FIRST), []
+                sides, along_x = own.sides
+                found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found:
                 break
         tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
@@ -365,8 +366,11 @@ class Bench:
             return []
         names = own.__match_args__
         ways = [names] if self.signature.square else [(name,) for name in names]
-        return [replace(own, **{name: 2 * getattr(own, name) for name in way})
-                for way in ways if self.signature.fixed.keys().isdisjoint(way)]  # fmt: skip
+        found = [replace(own, **{name: 2 * getattr(own, name) for name in way})
+                 for way in ways if self.signature.fixed.keys().isdisjoint(way)]  # fmt: skip
+        # A block that grows with the matrices is that of the program's own size too.
+        return [one for one in found if (told := program.at(one)) is None
+                or told.block == program.own.block]  # fmt: skip
 
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in

@@ -48,7 +48,7 @@ KNOWN: Mapping[str, Callable[..., Any]] = {
     "ceil": lambda a: float(math.ceil(a)), "ceilf": lambda a: float(math.ceil(a)),
     "floor": lambda a: float(math.floor(a)), "floorf": lambda a: float(math.floor(a)),
     "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
-    "abs": abs,
+    "abs": abs, "ceil_div": lambda a, b: -(-a // b),
 }  # fmt: skip
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")

@@ -340,7 +340,7 @@ def guessed_block(
     is as likely."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
-    ladder = block_of_ladder(used)
+    ladder, by_warps = block_of_ladder(used), "mma" in code  # each of which has a tile
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if counts_by_x(source, kernel):
@@ -352,8 +352,7 @@ def guessed_block(
         threads = line_of(arrays, known)
         if threads:
             return (threads,), len(known) == 1
-        several = tiles or arrays or "mma" in code  # warps may share a tile, or be alone
-        return (None, False) if several else (LINE_BLOCK, True)
+        return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
@@ -366,7 +365,7 @@ def guessed_block(
         return square_of(bound) or usual, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
-    return found, found is not None
+    return found, found is not None and not by_warps
 
 
 def sides_of_line(kernel: Kernel) -> set[int]:

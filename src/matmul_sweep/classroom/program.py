@@ -289,7 +289,9 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     tested = source.line(line) if source.line(line).startswith("#if") else ""
     told = known_values(source, program.launch.constants)
     unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
-    if names := [name for name in dict.fromkeys(unknown) if name.isupper() and name not in told]:
+    called = re.findall(r"(\w+)\s*\(", source.line(line))  # no number will do
+    unknown = [name for name in unknown if name.isupper() and name not in (*told, *called)]
+    if names := dict.fromkeys(unknown):
         said = " ".join(f"{name}=16" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     if guessed := program.launch.guessed & program.launch.constants.keys():

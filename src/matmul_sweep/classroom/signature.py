@@ -17,6 +17,7 @@ from matmul_sweep.process.errors import UserError
 
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
+FRACTIONS = {name for name, dtype in ELEMENTS.items() if not dtype.startswith("int")}
 WHOLE = word_set(
     "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
     "uint16_t int32_t uint32_t int64_t uint64_t"
@@ -262,7 +263,9 @@ def parsed(
     pointer, whole = bool(told.pointers), set(kind.split()) <= WHOLE | {"bool"}
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
-        raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
+        if kind not in ELEMENTS:
+            raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
+        role = f"{GIVEN}{name}"
     if not pointer and (not told.name or kind == "bool"):  # a switch is off
         role = f"{UNUSED}{position}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
@@ -270,8 +273,6 @@ def parsed(
 
 def of_no_use(told: Declared, kind: str, source: Source) -> str:
     """Why a trial cannot give a parameter of this type a value, as the end of a sentence."""
-    if kind in ELEMENTS:
-        return f"; a kernel {TAKEN}"
     if source.left_out and "::" not in told.text:
         return f"; what is {kind}{source.perhaps_left_out}"
     element = next((one for one in re.findall(r"\w+", kind) if one in ELEMENTS), "float")
@@ -443,16 +444,16 @@ def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: 
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
             if not (text := told(one)):
-                raise question_of_more(one.name, where)
+                raise question_of_more(one.name, where, "1" if one.type in FRACTIONS else "16")
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)
     return replace(signature, parameters=tuple(parameters))
 
 
-def question_of_more(name: str, where: str) -> UserError:
+def question_of_more(name: str, where: str, example: str = "16") -> UserError:
     """What a number beside the dimensions is."""
     asked = f"{where} takes {name} beside its dimensions: which number, or which product of m, n "
-    return question(f"{asked}and k, does its program pass", f"{name}=16")
+    return question(f"{asked}and k, does its program pass", f"{name}={example}")
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:

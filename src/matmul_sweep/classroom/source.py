@@ -23,6 +23,7 @@ KERNEL_HEADERS = re.compile(
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
+OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
 PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
@@ -272,7 +273,8 @@ class Source:
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
-        return [(one.line, one.name) for one in self.includes if one.quoted and not one.beside]
+        missing = (one for one in self.includes if one.quoted and not one.beside)
+        return [(one.line, one.name) for one in missing if not OF_CUDA.match(one.name)]
 
     @property
     def perhaps_left_out(self) -> str:
@@ -331,8 +333,10 @@ class Definition:
 
     @property
     def opens_namespace(self) -> bool:
-        """Whether it is `using namespace` of one that a kernel may use."""
+        """Whether it is `using namespace` of one that a kernel may use, and of no part of std."""
         if self.node.type != "using_declaration" or "namespace" not in self.words:
+            return False
+        if re.search(r"\bstd\s*::", self.text):
             return False
         tree = self.source.tree
         own = {text_of(one, self.source.text)
@@ -438,14 +442,28 @@ def read(path: Path) -> Source:
         text = file.read_text(encoding="latin-1")
     if "\0" in text:
         raise UserError(f"{path}: not a text; give a CUDA source, such as my_kernel.cu")
-    return Source(path, repaired(notebooks.kernels_in(path, text)))
+    return Source(path, with_own_headers(file.parent, repaired(notebooks.kernels_in(path, text))))
+
+
+def with_own_headers(folder: Path, text: str) -> str:
+    """A text with quotes in the place of <> where a header lies in its folder, and no system has
+    it; and with blanks in the place of namespaces before the name of a kernel's definition."""
+
+    def quoted(found: re.Match[str]) -> str:
+        own = (folder / found[2]).is_file() and not (Path("/usr/include") / found[2]).exists()
+        return f'{found[1]}"{found[2]}"' if own else found[0]
+
+    text = re.sub(r"(#[ \t]*include[ \t]*)<([\w./-]+\.\w+)>", quoted, text)
+    scope = r"(__global__\s+(?:[\w()]+\s+)*?)((?:\w+::)+)(?=\w+\s*\()"
+    return re.sub(scope, lambda found: found[1] + blank(found[2]), text)
 
 
 def repaired(text: str) -> str:
     """What copying from a notebook or a PDF breaks, mended without moving a line: fences and cell
     magics, numbers before the lines, and comments that went on in a line of their own."""
     fence = re.compile(r"\s*(```|%%|In \[\d*\]:|Out\[)")
-    lines = ["" if fence.match(line) else line for line in text.split("\n")]
+    # The grammar takes a line for the value of `#define NAME ` in the line before.
+    lines = ["" if fence.match(line) else line.rstrip(" \t") for line in text.split("\n")]
     numbers = [re.match(r"\s*(\d+)(?=\s|$)", line) for line in lines if line.strip()]
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]
