@@ -45,9 +45,10 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 @dataclass(frozen=True, eq=False)
 class Run:
     """A launch at a shape, and mostly once more. before: what C held; factors: alpha and beta;
-    expected: C in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
-    after the second one; columns: the matrices that were stored by columns; sampled: whether only
-    some of the blocks ran, such as those at the corners of the grid and in its middle."""
+    expected: C in higher precision; wrong: which elements of C are, as far as the launch ended, and
+    wrong_again after the second one; columns: the matrices that were stored by columns; sampled:
+    whether only some of the blocks ran, such as those at the corners of the grid and in its
+    middle."""
 
     shape: Shape
     launch: Launch
