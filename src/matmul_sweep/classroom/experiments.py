@@ -358,12 +358,16 @@ class Bench:
 
     @property
     def larger(self) -> list[Shape]:
-        """Twice the program's only shape in each direction. They count if the kernel reads which
-        block it is, and the guessed grid at the program's own shape is the program's."""
+        """Twice the program's only shape in each direction. They count if the guessed grid at the
+        program's own shape is the program's, and the kernel is for several blocks and goes over any
+        number of terms."""
         own, program = self.only, self.launch.program
         if not own or not program or self.launch.covering(own) != program.own.grid:
             return []
-        if "blockIdx" not in "".join(self.program.needed.values()):
+        body, terms = self.program.kernel.body, re.escape(self.signature.terms_name)
+        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
+        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
+        if "blockIdx" not in body or not goes_over:
             return []
         names = own.__match_args__
         ways = [names] if self.signature.square else [(name,) for name in names]

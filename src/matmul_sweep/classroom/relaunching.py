@@ -51,7 +51,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 break
         else:
             return mended_by(mend, few[0], mended[0]), ()
-    short = [run for run in alone if run.result.ended and run.unwritten.any()]
+    short = [run for run in alone
+             if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
     if not short or not has_to_cover(bench) or not all(beyond_grid(run, bench) for run in short):
         return None, ()
     mend = too_small(bench, bench_covers(bench))

@@ -30,6 +30,7 @@ from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
     question_of_block,
+    question_of_guess,
     taken_side,
     template_arguments,
     used_constants,
@@ -306,7 +307,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     if fit is None:
         if asked := open_question(bench):
             raise asked
-        return ran(verdict, bench.with_tile())
+        return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said)
@@ -321,6 +322,15 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         what = f"its indexing takes it that {words}; so {first.what}"
         mistakes = [replace(first, kind="wrong index", what=what, cure=""), *mistakes]
     return replace(found, rule=rule, mistakes=mistakes)
+
+
+def unless_guessed(verdict: Verdict) -> Verdict:
+    """A verdict. Raises UserError if it is that a kernel with guessed numbers is right nowhere."""
+    program, nowhere = verdict.program, verdict.status == WRONG and not any(verdict.shapes.values())
+    said = f"{program.kernel.name} is right at no shape"
+    if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
+        raise asked
+    return verdict
 
 
 def open_question(bench: Bench) -> UserError | None:
@@ -465,10 +475,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
     right = [shape for shape, fine in shapes.items() if fine is True]
     wrong = [shape for shape, fine in shapes.items() if not fine]
-    if not right:
-        return "it is wrong at every shape that was tried"
-    if not wrong:
-        return ""
+    if not (right and wrong):
+        return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
