@@ -1,11 +1,14 @@
 """What a program that somebody else wrote can do to the machine: nothing, however it tries."""
 
+import resource
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from matmul_sweep.classroom.cuda_on_cpu.contained import Ended, can_contain, run_contained
+from matmul_sweep.process.errors import UserError
 
 pytestmark = pytest.mark.skipif(
     not can_contain(), reason="this is no x86-64 Linux with Landlock of version 3 (Linux 6.2)"
@@ -163,3 +166,19 @@ def test_what_it_prints_and_is_given(tmp_path: Path, code: str, out: str) -> Non
 )  # fmt: skip
 def test_what_it_takes_is_limited(tmp_path: Path, code: str) -> None:
     assert run(tmp_path, code).code < 0
+
+
+def test_what_cannot_be_started_is_no_mistake_of_the_kernel(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("not one that can be executed")
+    with pytest.raises(UserError, match="program: Permission denied; that is no mistake"):
+        run_contained([str(program)], tmp_path, 5, {})
+
+
+def test_a_machine_may_allow_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lower() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    real = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", partial(real, preexec_fn=lower))
+    assert run(tmp_path, 'puts(malloc(5ul << 30) ? "all" : "less");').out == "less\n"

@@ -249,6 +249,22 @@ __global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
     store_matrix_sync(C + i * n + j, sum, n, mem_row_major);
 }
 """
+ABT = f"""#include <cuda_fp16.h>
+__global__ void f({SHAPE})
+{{
+    int g = threadIdx.x / 4, t = threadIdx.x % 4, i = blockIdx.y * 16 + g, j = blockIdx.x * 8;
+    float d[4] = {{}};
+    for (int p = 2 * t; p < k; p += 16) {{
+        auto at = [=](const half* M, int row) {{ return *(unsigned*)&M[row * k + p]; }};
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%0, %1, %2, %3}}, "
+            "{{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(at(A, i)), "r"(at(A, i + 8)), "r"(at(A + 8, i)), "r"(at(A + 8, i + 8)),
+            "r"(at(B, j + g)), "r"(at(B + 8, j + g)));
+    }}
+    for (int e = 0; e < 4; e++) C[(i + e / 2 * 8) * n + j + 2 * t + e % 2] = d[e];
+}}
+""".replace("const float*", "const half*")
 BY_GRID = tiled("x = threadIdx.x, y = threadIdx.y", rest="""int main() {
     int n = 1024, side; side = n % T == 0 ? n / T : n / T + 1;
     dim3 grid(side, side), block(T, T); f<<<grid, block>>>(0, 0, 0, n); }
@@ -308,6 +324,10 @@ VERDICTS = {
     "pointers to structs": (of_structs().replace("Matrix A, const Matrix B, Matrix", "Matrix* A, "
         "const Matrix* B, Matrix*").replace("A.", "A->").replace("B.", "B->").replace("C.", "C->"),
         "", "f is correct(?s:.*) is A->height = 128, B->width = 64, A->width = 128"),
+    "structs in structs": (of_structs().replace("int width; int height;", "Sides s;").replace(
+        "width", "s.width").replace("height", "s.height").replace(
+        "typedef", "struct Sides { int width, height; };\ntypedef", 1), "",
+        "f is correct(?s:.*) is A.s.height = 128, B.s.width = 64"),
     "templates of classes": (OF_VIEWS, "", "f is correct(?s:.*) is A.rows_ = 128, B.cols_ = 64"),
     "a template's row too long": (OF_VIEWS.replace("i * cols_", "i * rows_"), "",
                                   "f is not correct: (?:wrong index|out of bounds)"),
@@ -402,7 +422,13 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
     "a grid of literals": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
-        "f is correct(?s:.*)16x16x16 is n = 16"),
+        "f is correct(?s:.*)2 shapes, from 16x16x16 to 32x32x32"),
+    "a row too long, which a grid of literals hides": (
+        rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
+            "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "", "wrong index, line 6, at 32x64x32"),
+    "one tile for a program of one block": (
+        kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
+        "f is correct(?s:.*)16x16x16, the size that its program has"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
     "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
@@ -474,6 +500,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
                               "wrong result(?s:.*)rounded to a smaller type"),
     "headers that are not needed": (
         "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
+    "registers of B by columns": (ABT, "multiple=16", r"f is correct(?s:.*)\(b=transposed\)"),
     "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
     "a block that is tried": (SIXTY_FOUR, "multiple=16", r"f is correct(?s:.*)block=64x1\."),
     "tiles in a line": (IN_A_LINE, "multiple=8 block=32", "f is correct(?s:.*)in a line"),
@@ -622,6 +649,24 @@ def test_the_kernel_of_a_header_is_launched_as_the_file_that_includes_it_does(
     assert re.search(wanted, told), told
 
 
+def test_a_kernel_is_launched_as_the_only_program_beside_it_does(hand_in: Path) -> None:
+    hand_in.write_text(kernel())
+    main = (
+        "#include <vector>\nvoid f(int);\nint main() { int n = 8; dim3 b(8, 4), g(n / 8, n / 4);\n"
+    )
+    hand_in.with_name("main.cpp").write_text(main + "f<<<g, b>>>(0, 0, 0, n); }")
+    hand_in.with_name("other.cu").write_text(
+        f"{kernel(k='0')} void go() {{ f<<<1, 1>>>(0, 0, 0, 1); }}"
+    )
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.mistakes[0].kind == "grid too small" and "main.cpp" in verdict.mistakes[0].what
+    (strict,) = pending(hand_in, {}, 1)
+    assert strict.program.launch.program is None
+    hand_in.with_name("second.cu").write_text(main + "f<<<1, 1>>>(0, 0, 0, n); }")
+    (undecided,) = pending(hand_in, {})
+    assert undecided.program.launch.program is None
+
+
 def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
     hand_in.with_name("types.h").write_text(
         "#ifndef types_h\n#define types_h\n#ifndef DOUBLE\n#define real float\n#else\n"
@@ -729,6 +774,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
+        ("cuda::std::mdspan<const double, cuda::std::dims<2>> A", "take `const double* A` and its"),
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),

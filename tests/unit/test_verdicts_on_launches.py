@@ -110,6 +110,10 @@ IN_A_LINE = (
     .replace("dim3 block(16, 16)", "int block = 64")
     .replace("dim3 grid((n + 15) / 16, (m + 15) / 16)", "int grid = (m * n + 63) / 64")
 )
+NUMBERED = RIGHT.replace(
+    ROW, "int b = blockIdx.y * gridDim.x + blockIdx.x, tiles = (n + 15) / 16;"
+    " int row = b / tiles * 16 + threadIdx.y, col = b % tiles * 16 + threadIdx.x;",
+)  # fmt: skip
 # The same of what is told beside the kind: advice that fits the kernel, and none that does not.
 VERDICTS |= {
     "an edge without a tile": (KERNEL, GUARD, "",
@@ -125,6 +129,7 @@ VERDICTS |= {
         "grid too small, line 8(?s:.*)round up(?s:.*)Also: out of bounds in line 3"),
     "rounds down in a line": (IN_A_LINE, "(m * n + 63) / 64", "m * n / 64",
                               "grid too small, line 8(?s:.*)Also: out of bounds in line 3"),
+    "what an exchanged grid mends in part": (NUMBERED, "gridDim.x", "gridDim.y", "race, line 4"),
     "what no grid mends": (RIGHT, "col >= n", "col >= n - 1",
                            r"elements not written, line 2(?s:.*)Cure: .*grid, .* of line 8"),
     "no block's number": (KERNEL, ROW, "int row = threadIdx.y, col = threadIdx.x;",

@@ -6,7 +6,7 @@ The kernel's own indexing decides, where nobody said it: C of two launches is ri
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
@@ -17,7 +17,8 @@ from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
 STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
-SIDE = 192  # of the matrices by which storage is told
+# Of the matrices by which storage is told; the other one if the first block reaches beyond them.
+SIDE, WIDER = 192, 256
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 
@@ -37,7 +38,21 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             for one in [stored] if told or fixed else reordered(stored):
                 if right(one.run(different_sides(one)), whole=True):
                     return replace(one, narrow=False)
-    return None
+    asked = told or fixed or bench.launch.possible or bench.signature.again
+    return None if asked else next(staying_inside(replace(bench, narrow=False)), None)
+
+
+def staying_inside(bench: Bench) -> Iterator[Bench]:
+    """The bench with its numbers in each order under which a kernel that is wrong anyway writes all
+    of C and reads nothing beyond its matrices; but its own order if that reads nothing there."""
+    usual = bench.with_tile()
+    for one in (usual, *reordered(bench.with_tile(SIDE))):
+        run = one.run(different_sides(one))
+        beyond = reaches_beyond(run)
+        if run.result.ended and not beyond and not run.unwritten.any():
+            yield one
+        if one is usual and not beyond:
+            return
 
 
 def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[Bench]:
@@ -45,11 +60,14 @@ def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[B
     text allows, until the processor time `end`, under which a block of the grid is right. One
     launch shows it for every storage: the bytes are the same, and of squares the lengths of rows.
     """
-    square, usual = bench.shape(SIDE, SIDE, SIDE), bench.signature.columns
-    tried = []
-    for block in bench.launch.possible or [bench.launch.block]:
+    usual = bench.signature.columns
+    tried = list[tuple[Bench, Run]]()
+    for side, block in product((SIDE, WIDER), bench.launch.possible or [bench.launch.block]):
+        if side == WIDER and not all(map(reaches_beyond, (run for _, run in tried))):
+            break
         if processor_seconds() < end:
             one = replace(bench, launch=replace(bench.launch, block=block))
+            square = bench.shape(side, side, side)
             tried.append((one, one.run(square, one.first_block(square))))
             if right(tried[-1][1], whole=False):
                 yield one
@@ -63,8 +81,13 @@ def right(run: Run, whole: bool) -> bool:
     """Whether C is right, in all or as far as it was written, and nothing beyond it touched."""
     wrong = run.wrong if whole else run.wrong & ~run.unwritten
     fine = not run.launch.possible or not run.mistaken  # too many threads do some work twice
-    outside = any(one["kind"] == "outside" for one in run.result.findings)
-    return run.result.ended and fine and not outside and not wrong.any() and not run.unwritten.all()
+    inside = not reaches_beyond(run)
+    return run.result.ended and fine and inside and not wrong.any() and not run.unwritten.all()
+
+
+def reaches_beyond(run: Run) -> bool:
+    """Whether a thread accesses an element that no array has."""
+    return any(one["kind"] == "outside" for one in run.result.findings)
 
 
 def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
@@ -110,9 +133,10 @@ def different_sides(bench: Bench) -> Shape:
 
 
 def by_fragments(program: Program) -> frozenset[str]:
-    """The matrices of which a kernel's tensor-core fragments say that they are by columns."""
+    """The matrices of which a kernel's tensor-core fragments say that they are by columns, as
+    those of B in the registers of mma.sync are."""
     text = "".join(program.needed.values())
-    said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major"}
+    said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major|\.row\.col\."}
     said["C"] = r"\bmem_col_major\b"
     return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
 

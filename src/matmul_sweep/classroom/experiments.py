@@ -35,6 +35,7 @@ SLOW = 1e7  # operations of a product in more than float64
 # A dimension beyond the 8 bits of a char; its square is beyond the 16 of a short. It is prime.
 LONG = 257
 WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16 bits
+COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
@@ -43,10 +44,11 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
-    in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
-    after the second one; columns: the matrices that were stored by columns; sampled: whether only
-    some of the blocks ran, such as those at the corners of the grid and in its middle."""
+    """A launch at a shape, and mostly once more. before: what C held; factors: alpha and beta;
+    expected: C in higher precision; wrong: which elements of C are, as far as the launch ended, and
+    wrong_again after the second one; columns: the matrices that were stored by columns; sampled:
+    whether only some of the blocks ran, such as those at the corners of the grid and in its
+    middle."""
 
     shape: Shape
     launch: Launch
@@ -169,7 +171,7 @@ class Bench:
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((launched,)), self.passed(shape), stored,
             held, seconds,
-            factors=factors, corners=corners,
+            factors=factors, corners=corners, twice=not grid and work < COSTLY,
         )  # fmt: skip
         if "C" in columns:
             again = None if done.again is None else done.again.T
@@ -304,7 +306,7 @@ class Bench:
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         for size in () if self.launch.blocks else PROBES:
-            shape = self.shape(size, size, terms)
+            shape = self.shape(size, size, terms if size <= terms else PROBE_TERMS)
             depth = start.at(shape).grid[2]
             probes = [bench.run(shape, (1, 1, depth))]
             if probes[0].endless:
@@ -315,7 +317,8 @@ class Bench:
                 found = tile_of(*probes)
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
-                found, probes = (own.sides, COLUMNS_FIRST), []
+                sides, along_x = own.sides
+                found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found:
                 break
         tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
@@ -353,12 +356,33 @@ class Bench:
         part = blocks == 1 and y > 1 and any(side % max(x, y) for side in small.output)
         return None if part else small
 
+    @property
+    def larger(self) -> list[Shape]:
+        """Twice the program's only shape in each direction. They count if the guessed grid at the
+        program's own shape is the program's, and the kernel is for several blocks and goes over any
+        number of terms."""
+        own, program = self.only, self.launch.program
+        if not own or not program or self.launch.covering(own) != program.own.grid:
+            return []
+        body, terms = self.program.kernel.body, re.escape(self.signature.terms_name)
+        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
+        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
+        if "blockIdx" not in body or not goes_over:
+            return []
+        names = own.__match_args__
+        ways = [names] if self.signature.square else [(name,) for name in names]
+        found = [replace(own, **{name: 2 * getattr(own, name) for name in way})
+                 for way in ways if self.signature.fixed.keys().isdisjoint(way)]  # fmt: skip
+        # A block that grows with the matrices is that of the program's own size too.
+        return [one for one in found if (told := program.at(one)) is None
+                or told.block == program.own.block]  # fmt: skip
+
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
         each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
         if self.only:
-            return [self.only]
+            return [self.only, *self.larger]
         rows, columns = (min(side, 64) for side in self.launch.tile)
         high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
@@ -409,8 +433,8 @@ class Bench:
         factors = alpha, SCALED[1] if self.signature.accumulates else ALONE[1]
         if factors != ALONE:
             rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
-            for one in ((3, 2, 5), (rows, columns, 9)):
-                trials.append((self.shape(*one), factors))
+            any_two = self.shape(3, 2, 5), self.shape(rows, columns, 9)
+            trials += [(one, factors) for one in ([self.only] if self.only else any_two)]
         return trials
 
     def runs(self, seconds: float) -> Iterator[Run]:

@@ -122,14 +122,18 @@ class FileLaunch:
         return self.at(self.far_shape)
 
     @property
-    def sides(self) -> tuple[int, int] | None:
-        """Rows and columns of C that a block has, if y and x of the grid cover C with tiles."""
+    def sides(self) -> tuple[tuple[int, int], bool] | None:
+        """Rows and columns of C that a block has, if y and x of the grid cover C with tiles, or x
+        and y, and whether x runs along the columns: so that the sides are the rounder ones."""
         if self.far is None or self.far.grid is None or self.constant or 0 in self.far.grid:
             return None
-        rows, columns = self.far_shape.output
         x, y, _ = self.far.grid
-        sides = side_between(rows, y), side_between(columns, x)
-        return sides if max(sides) <= MAXIMUM_THREADS else None
+        found = []
+        for along_x, blocks in ((True, (y, x)), (False, (x, y))):
+            rows, columns = map(side_between, self.far_shape.output, blocks)
+            if max(rows, columns) <= MAXIMUM_THREADS:
+                found.append(((rows, columns), along_x))
+        return max(found, key=lambda one: min(map(roundness, one[0])), default=None)
 
     @property
     def constant(self) -> bool:
@@ -196,7 +200,12 @@ class FileLaunch:
 
 def side_between(extent: int, blocks: int) -> int:
     """The side of the tiles of which so many are an extent, rounded up or down: the rounder one."""
-    return max(ceil_div(extent, blocks), extent // blocks, key=lambda side: side & -side)
+    return max(ceil_div(extent, blocks), extent // blocks, key=roundness)
+
+
+def roundness(side: int) -> int:
+    """The power of two of which it is a multiple."""
+    return side & -side
 
 
 def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:

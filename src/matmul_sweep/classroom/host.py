@@ -48,7 +48,7 @@ KNOWN: Mapping[str, Callable[..., Any]] = {
     "ceil": lambda a: float(math.ceil(a)), "ceilf": lambda a: float(math.ceil(a)),
     "floor": lambda a: float(math.floor(a)), "floorf": lambda a: float(math.floor(a)),
     "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
-    "abs": abs,
+    "abs": abs, "ceil_div": lambda a, b: -(-a // b),
 }  # fmt: skip
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")
@@ -138,15 +138,10 @@ class Host:
     # ---- Where it begins --------------------------------------------------------------------
 
     @property
-    def functions(self) -> Iterator[Node]:
-        kernels = {one.node.id for one in self.source.kernels.values()}
-        found = syntax.of_type(self.source.tree, "function_definition")
-        return (one for one in found if one.id not in kernels)
-
-    @property
     def starts(self) -> Iterator[Node]:
         """The functions that name the kernel."""
-        return (one for one in self.functions if self.names_kernel(text_of(one, self.source.bare)))
+        found = functions_of(self.source)
+        return (one for one in found if self.names_kernel(text_of(one, self.source.bare)))
 
     def names_kernel(self, text: str) -> bool:
         return bool(re.search(rf"\b{re.escape(self.kernel.name)}\b", text))
@@ -159,15 +154,19 @@ class Host:
         return (one for one in outside if syntax.part(one, "type", self.text) == "dim3")
 
     @cached_property
-    def by_name(self) -> Mapping[str, Node]:
-        named = ((syntax.declared_names(one), one) for one in self.functions)
-        return {text_of(names[-1], self.text): one for names, one in named if names}
+    def by_name(self) -> Mapping[str, tuple[Node, str]]:
+        """The functions of the program and of the headers beside it, each with the text that it is
+        a part of."""
+        named = ((syntax.declared_names(one), one, source.text)
+                 for source in (*self.source.headers_beside, self.source)
+                 for one in functions_of(source))  # fmt: skip
+        return {text_of(names[-1], text): (one, text) for names, one, text in named if names}
 
     def frame_of(self, function: Node, words: int | None) -> Frame:
         """A function's parameters, with what its first call in the file gives them. words: how many
         the program is called with, its name among them."""
         frame = Frame()
-        name = next((name for name, one in self.by_name.items() if one.id == function.id), "")
+        name = "".join(text_of(one, self.text) for one in syntax.declared_names(function)[-1:])
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         call = next((one for one in syntax.of_type(self.source.tree, "call_expression")
@@ -175,6 +174,11 @@ class Host:
         caller = next(syntax.around(call, "function_definition"), None) if call else None
         self.frames = [Frame({}, {}, {})]
         constants = self.source.constants_of(caller)
+        for member in (each for around in syntax.around(function, *syntax.TYPES)
+                       for each in syntax.of_type(around, "field_declaration")):  # fmt: skip
+            if value := syntax.part(member, "default_value", self.text):  # a constant of its struct
+                (name_of, *_) = syntax.declared_names(member)
+                frame.variables[text_of(name_of, self.text)] = self.read(value)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else ()
         for i, one in enumerate(holders):
@@ -497,24 +501,24 @@ class Host:
             return extents_of(values or [1])
         if WHOLE.fullmatch(name) or name in ("float", "double"):
             return converted(name, values[0])
+        if name in self.by_name:
+            return self.function_call(*self.by_name[name], values)
         if name in KNOWN and None not in values:
             found: Value = KNOWN[name](*values)
             return found
-        if name in self.by_name:
-            return self.function_call(self.by_name[name], values)
         # Another function may write what it is given the address of.
         for changed in ADDRESS.findall(text_of(arguments, self.text)):
             self.set(changed, None, line_of(node))
         return None
 
-    def function_call(self, function: Node, values: Sequence[Value]) -> Value:
-        """What a function of the file returns."""
+    def function_call(self, function: Node, text: str, values: Sequence[Value]) -> Value:
+        """What a function of this text returns."""
         named = [syntax.declared_names(one) for one in parameters_of(function)]
-        names = [text_of(one[0], self.source.text) for one in named if one]
+        names = [text_of(one[0], text) for one in named if one]
         frame, own = Frame(dict(zip(names, values, strict=False))), self.text
 
         def work() -> Value:
-            self.text = self.source.text
+            self.text = text
             try:
                 self.run(function.child_by_field_name("body"))
             except Returned as returned:
@@ -610,6 +614,13 @@ class Host:
         start = next(self.starts)
         before, _, _ = text_of(start, self.source.bare).partition(self.kernel.name)
         return line_of(start) + before.count("\n")
+
+
+def functions_of(source: Source) -> Iterator[Node]:
+    """The functions of a source that are no kernels."""
+    kernels = {one.node.id for one in source.kernels.values()}
+    found = syntax.of_type(source.tree, "function_definition")
+    return (one for one in found if one.id not in kernels)
 
 
 def is_comma(node: Node) -> bool:

@@ -224,6 +224,18 @@ def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
             )
 
 
+def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:
+    """What the program gives for the numbers of a template that are a guess, if some are: with
+    them, something is as it cannot be meant."""
+    constants = {one: launch.constants[one] for one in sorted(launch.guessed)
+                 if launch.constants.get(one, "").isdecimal()}  # fmt: skip
+    if not constants:
+        return None
+    given = " ".join(f"{one}={value}" for one, value in constants.items())
+    asked = f"with {given}, which is a guess, {said}. What does the program give"
+    return question(f"{source.path}: {asked}", " ".join(f"{one}=32" for one in constants))
+
+
 def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
     """Which block a kernel takes, with the constants that it uses."""
     values = known_values(source, constants)
@@ -340,7 +352,7 @@ def guessed_block(
     is as likely."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
-    ladder = block_of_ladder(used)
+    ladder, by_warps = block_of_ladder(used), "mma" in code  # each of which has a tile
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if counts_by_x(source, kernel):
@@ -352,7 +364,7 @@ def guessed_block(
         threads = line_of(arrays, known)
         if threads:
             return (threads,), len(known) == 1
-        return (None, False) if tiles or arrays else (LINE_BLOCK, True)
+        return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
@@ -365,7 +377,7 @@ def guessed_block(
         return square_of(bound) or usual, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
-    return found, found is not None
+    return found, found is not None and not by_warps
 
 
 def sides_of_line(kernel: Kernel) -> set[int]:
@@ -537,9 +549,11 @@ def typical(name: str, kernel: Kernel) -> int:
 
 
 def short(name: str) -> str:
-    """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
+    """BM for BLOCK_TILE_SIZE_Y, TILE_WIDTH_M and the like."""
     own = re.sub(r".*_(?=(?:[BWT][MNK]|WNITER|NUM_THREADS)$)", "", name.upper())
-    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", own)
+    whole = r"(BLOCK|TILE|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?|WIDTH_?|DIM_?)?([MNKXY])"
+    found = re.fullmatch(whole, own)
     if not found:
         return own
-    return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])
+    level = "B" if found[1] == "TILE" else found[1][0]
+    return level + {"X": "N", "Y": "M"}.get(found[2], found[2])

@@ -17,7 +17,7 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch, known_values
+from matmul_sweep.classroom.launching import Launch, known_values, question_of_guess
 from matmul_sweep.classroom.signature import (
     ADDEND,
     BATCH,
@@ -26,7 +26,7 @@ from matmul_sweep.classroom.signature import (
     Parameter,
     Signature,
 )
-from matmul_sweep.classroom.source import Include, Source, question
+from matmul_sweep.classroom.source import Include, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
@@ -289,17 +289,15 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     tested = source.line(line) if source.line(line).startswith("#if") else ""
     told = known_values(source, program.launch.constants)
     unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
-    if names := [name for name in dict.fromkeys(unknown) if name.isupper() and name not in told]:
+    called = re.findall(r"(\w+)\s*\(", source.line(line))  # no number will do
+    unknown = [name for name in unknown if name.isupper() and name not in (*told, *called)]
+    if names := dict.fromkeys(unknown):
         said = " ".join(f"{name}=16" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
-    if guessed := program.launch.guessed & program.launch.constants.keys():
-        constants = program.launch.constants
-        given = " ".join(f"{one}={constants[one]}" for one in sorted(guessed))
-        if OF_VALUE.search(message):
-            asked = f"with {given}, which is a guess, line {line} does not compile: {message}"
-            other = " ".join(f"{one}=32" for one in sorted(guessed))
-            raise question(f"{source.path}: {asked}. What does the program give", other)
-        message += f" (with {given}, which is a guess)"
+    said = f"line {line} does not compile: {message}"
+    asked = question_of_guess(source, program.launch, said) if OF_VALUE.search(message) else None
+    if asked:
+        raise asked
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
             return CompileMistake(include.line, f"{include.name}, line {line}: {message}")

@@ -13,9 +13,9 @@ from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, LINEAR, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 
-MOST_RUNS = 6  # that went wrong, all of which have to be mended
+MOST_RUNS = 6  # of those that went wrong, all of which have to be mended
 SLICES = (2, 3, 4, 8)  # blocks along z
 
 ROUND_UP = "round up: (n + T - 1) / T blocks for n elements, T of them in a block"
@@ -42,7 +42,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     """The mistake of the launch that explains all that went wrong, or at least which elements are
     not written; and what goes wrong beside it."""
     alone = [run for run in wrong if run.factors == ALONE]
-    few = alone[:MOST_RUNS]
+    few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
         mended = []
         for run in few:
@@ -51,7 +51,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 break
         else:
             return mended_by(mend, few[0], mended[0]), ()
-    short = [run for run in alone if run.result.ended and run.unwritten.any()]
+    short = [run for run in alone
+             if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
     if not short or not has_to_cover(bench) or not all(beyond_grid(run, bench) for run in short):
         return None, ()
     mend = too_small(bench, bench_covers(bench))

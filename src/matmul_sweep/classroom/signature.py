@@ -17,6 +17,7 @@ from matmul_sweep.process.errors import UserError
 
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
+FRACTIONS = {name for name, dtype in ELEMENTS.items() if not dtype.startswith("int")}
 WHOLE = word_set(
     "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
     "uint16_t int32_t uint32_t int64_t uint64_t"
@@ -145,7 +146,8 @@ def signature_of(
     parameters = with_addend(parameters)
     pointers = [p for p in parameters if p.pointer and not p.role]
     if len(pointers) not in (2, 3):
-        raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
+        names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
+        raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
     roles = matrices(pointers)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -230,22 +232,27 @@ def operation_of(
 
 
 def parsed(
-    told: Declared, position: int, types: Mapping[str, str], source: Source, where: str
-) -> Iterator[Parameter]:
-    """A parameter, or the members of one; their roles, too, if they need no other to tell.
+    told: Declared, position: int, types: Mapping[str, str], source: Source, where: str,
+    inside: bool = False,
+) -> Iterator[Parameter]:  # fmt: skip
+    """A parameter, or the members of one, those of their own among them; their roles, too, if they
+    need no other to tell. inside: whether it is a member itself.
 
     Raises UserError.
     """
     kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
     template, _, listed = kind.partition("<")
-    if (struct := source.structs.get(template.strip())) and told.pointers < 2:
+    struct = source.structs.get(template.strip())
+    if struct and told.pointers < (1 if inside else 2):
         given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
         own = {**types, **dict(zip(struct.template, given, strict=False))}
-        for member in struct.members:
-            (one,) = parsed(member, position, own, source, where)
-            reach = "->" if told.pointers else "."
-            yield replace(one, name=f"{name}{reach}{member.name}", member=member.name,
-                          constant=told.constant or one.constant)  # fmt: skip
+        reach = "->" if told.pointers else "."
+        for one in struct.members:
+            for part in parsed(one, position, own, source, where, inside=True):
+                yield replace(
+                    part, name=f"{name}{reach}{part.name}", member=part.name,
+                    constant=told.constant or part.constant,
+                )  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
     if told.pointers > 1:
@@ -256,12 +263,24 @@ def parsed(
     pointer, whole = bool(told.pointers), set(kind.split()) <= WHOLE | {"bool"}
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
-        hint = source.perhaps_left_out
-        what = f"what is {kind}{hint}" if hint and kind not in ELEMENTS else f"a kernel {TAKEN}"
-        raise UserError(f"{where}: parameter '{told.text}'; {what}")
+        if kind not in ELEMENTS:
+            raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
+        role = f"{GIVEN}{name}"
     if not pointer and (not told.name or kind == "bool"):  # a switch is off
         role = f"{UNUSED}{position}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+
+
+def of_no_use(told: Declared, kind: str, source: Source) -> str:
+    """Why a trial cannot give a parameter of this type a value, as the end of a sentence."""
+    if source.left_out and "::" not in told.text:
+        return f"; what is {kind}{source.perhaps_left_out}"
+    element = next((one for one in re.findall(r"\w+", kind) if one in ELEMENTS), "float")
+    instead = f"`{'const ' * ('const' in kind)}{element}* {told.name}`"
+    return (
+        f" is of a type that a trial cannot fill, {kind}: take {instead} and its extents as "
+        f"numbers, and an element as {told.name}[row * columns + column]"
+    )
 
 
 def dtype_of(kind: str) -> str:
@@ -425,16 +444,16 @@ def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: 
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
             if not (text := told(one)):
-                raise question_of_more(one.name, where)
+                raise question_of_more(one.name, where, "1" if one.type in FRACTIONS else "16")
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)
     return replace(signature, parameters=tuple(parameters))
 
 
-def question_of_more(name: str, where: str) -> UserError:
+def question_of_more(name: str, where: str, example: str = "16") -> UserError:
     """What a number beside the dimensions is."""
     asked = f"{where} takes {name} beside its dimensions: which number, or which product of m, n "
-    return question(f"{asked}and k, does its program pass", f"{name}=16")
+    return question(f"{asked}and k, does its program pass", f"{name}={example}")
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:

@@ -5,6 +5,7 @@ Line numbers stay those of the file, because what is left out becomes blank.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,10 @@ KERNEL_HEADERS = re.compile(
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
+OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
+PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 # What belongs to the program that launches a kernel.
@@ -51,8 +54,8 @@ WORDS_OF_C = word_set(
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
-    those of the headers beside it, in the place of their own. includer: of a header with the
-    kernel, the file that launches it."""
+    those of the headers beside it, in the place of their own. includer: the file that launches its
+    kernels, if it does not do so itself."""
 
     path: Path
     text: str
@@ -87,6 +90,12 @@ class Source:
     def launchers(self) -> Mapping[str, Node | None]:
         """The function around the first launch of each kernel that the file launches."""
         return syntax.launchers(self.tree, self.text)
+
+    def launches(self, source: "Source") -> bool:
+        """Whether it launches a kernel of another source, and not one of its own of that name."""
+        others = (one for one in (self, *self.headers_beside) if one.place != source.place)
+        own = set[str]().union(*(one.kernels for one in others))
+        return bool(self.launchers.keys() & source.kernels.keys() - own)
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -264,7 +273,8 @@ class Source:
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
-        return [(one.line, one.name) for one in self.includes if one.quoted and not one.beside]
+        missing = (one for one in self.includes if one.quoted and not one.beside)
+        return [(one.line, one.name) for one in missing if not OF_CUDA.match(one.name)]
 
     @property
     def perhaps_left_out(self) -> str:
@@ -323,8 +333,10 @@ class Definition:
 
     @property
     def opens_namespace(self) -> bool:
-        """Whether it is `using namespace` of one that a kernel may use."""
+        """Whether it is `using namespace` of one that a kernel may use, and of no part of std."""
         if self.node.type != "using_declaration" or "namespace" not in self.words:
+            return False
+        if re.search(r"\bstd\s*::", self.text):
             return False
         tree = self.source.tree
         own = {text_of(one, self.source.text)
@@ -375,6 +387,28 @@ def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
             yield header
 
 
+def with_launcher(source: Source) -> Source:
+    """A source that launches none of its kernels with the only file beside it that does; if there
+    is none, with the only one in the folder above."""
+    if not source.launchers.keys().isdisjoint(source.kernels) or not source.path.is_file():
+        return source
+    folder = source.path.resolve().parent
+    found = [*launchers_in(folder, source)] or [*launchers_in(folder.parent, source)]
+    return replace(source, includer=found[0]) if len(found) == 1 else source
+
+
+def launchers_in(folder: Path, source: Source) -> Iterator[Source]:
+    """The files of a folder that launch kernels of a source, as far as they can be read."""
+    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<<")
+    with suppress(OSError, UserError):
+        for file in folder.iterdir():
+            # The whole of a file is read only where a few words of it are promising.
+            if file.suffix in PROGRAMS and launch.search(file.read_text(errors="replace")):
+                program = read(file)
+                if program.launches(source):
+                    yield program
+
+
 def question(asked: str, answer: str) -> UserError:
     """What has to be said by a setting, such as this one."""
     return UserError(
@@ -408,14 +442,28 @@ def read(path: Path) -> Source:
         text = file.read_text(encoding="latin-1")
     if "\0" in text:
         raise UserError(f"{path}: not a text; give a CUDA source, such as my_kernel.cu")
-    return Source(path, repaired(notebooks.kernels_in(path, text)))
+    return Source(path, with_own_headers(file.parent, repaired(notebooks.kernels_in(path, text))))
+
+
+def with_own_headers(folder: Path, text: str) -> str:
+    """A text with quotes in the place of <> where a header lies in its folder, and no system has
+    it; and with blanks in the place of namespaces before the name of a kernel's definition."""
+
+    def quoted(found: re.Match[str]) -> str:
+        own = (folder / found[2]).is_file() and not (Path("/usr/include") / found[2]).exists()
+        return f'{found[1]}"{found[2]}"' if own else found[0]
+
+    text = re.sub(r"(#[ \t]*include[ \t]*)<([\w./-]+\.\w+)>", quoted, text)
+    scope = r"(__global__\s+(?:[\w()]+\s+)*?)((?:\w+::)+)(?=\w+\s*\()"
+    return re.sub(scope, lambda found: found[1] + blank(found[2]), text)
 
 
 def repaired(text: str) -> str:
     """What copying from a notebook or a PDF breaks, mended without moving a line: fences and cell
     magics, numbers before the lines, and comments that went on in a line of their own."""
     fence = re.compile(r"\s*(```|%%|In \[\d*\]:|Out\[)")
-    lines = ["" if fence.match(line) else line for line in text.split("\n")]
+    # The grammar takes a line for the value of `#define NAME ` in the line before.
+    lines = ["" if fence.match(line) else line.rstrip(" \t") for line in text.split("\n")]
     numbers = [re.match(r"\s*(\d+)(?=\s|$)", line) for line in lines if line.strip()]
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]

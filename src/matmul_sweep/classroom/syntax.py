@@ -313,14 +313,14 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
     functions within it; of a name that is declared twice, the first. `dim3 block(X, Y)` declares a
-    function for the grammar."""
+    function for the grammar, whose parameters have no names."""
     found: dict[str, str] = {}
     kinds = {"enumerator": "name", "init_declarator": "declarator",
              "function_declarator": "declarator"}  # fmt: skip
     for one in outside_functions(node):
-        name = kinds.get(one.type)
-        value = part(one, "value", text) or part(one, "parameters", text)
-        if name and value:
+        name, listed = kinds.get(one.type), one.child_by_field_name("parameters")
+        value = part(one, "value", text) or text_of(listed, text)
+        if name and value and not (listed and any(map(declared_names, listed.named_children))):
             found.setdefault(part(one, name, text).partition("[")[0], value)
     return found
 

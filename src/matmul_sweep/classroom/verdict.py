@@ -30,6 +30,7 @@ from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
     question_of_block,
+    question_of_guess,
     taken_side,
     template_arguments,
     used_constants,
@@ -53,7 +54,7 @@ from matmul_sweep.classroom.signature import (
     small_sizes,
     with_numbers,
 )
-from matmul_sweep.classroom.source import Source, read
+from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -186,6 +187,7 @@ def programs_in(
             file = read(path)
             settings = {**(file.settings if trusted else {}), **settings}
             headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
+            file = with_launcher(file) if trusted and file.kernels else file
             for source in [file] if file.kernels or not headers else headers:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
@@ -305,7 +307,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     if fit is None:
         if asked := open_question(bench):
             raise asked
-        return ran(verdict, bench.with_tile())
+        return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said)
@@ -320,6 +322,15 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         what = f"its indexing takes it that {words}; so {first.what}"
         mistakes = [replace(first, kind="wrong index", what=what, cure=""), *mistakes]
     return replace(found, rule=rule, mistakes=mistakes)
+
+
+def unless_guessed(verdict: Verdict) -> Verdict:
+    """A verdict. Raises UserError if it is that a kernel with guessed numbers is right nowhere."""
+    program, nowhere = verdict.program, verdict.status == WRONG and not any(verdict.shapes.values())
+    said = f"{program.kernel.name} is right at no shape"
+    if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
+        raise asked
+    return verdict
 
 
 def open_question(bench: Bench) -> UserError | None:
@@ -464,10 +475,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
     right = [shape for shape, fine in shapes.items() if fine is True]
     wrong = [shape for shape, fine in shapes.items() if not fine]
-    if not right:
-        return "it is wrong at every shape that was tried"
-    if not wrong:
-        return ""
+    if not (right and wrong):
+        return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}

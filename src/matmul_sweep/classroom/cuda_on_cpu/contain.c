@@ -34,12 +34,15 @@ static void need(int done, const char* what)
 {
     if (done) return;
     perror(what);
-    _exit(126);
+    _exit(NOT_STARTED);
 }
 
 static void limit(int resource, rlim_t most)
 {
-    const struct rlimit limits = {most, most};
+    struct rlimit limits;
+    need(!getrlimit(resource, &limits), "getrlimit");
+    if (most > limits.rlim_max) most = limits.rlim_max;  // a machine may allow less
+    limits.rlim_cur = limits.rlim_max = most;
     need(!setrlimit(resource, &limits), "setrlimit");
 }
 

@@ -19,11 +19,12 @@ from pathlib import Path
 from matmul_sweep.build import cache
 from matmul_sweep.build.toolchain import version
 from matmul_sweep.classroom.cuda_on_cpu.emulation import compiler
-from matmul_sweep.process.errors import Unfinished, printable
+from matmul_sweep.process.errors import Unfinished, UserError, printable
 from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.limits import MOST_MEMORY
 
 MOST_BYTES = 16 << 20  # of a file that it writes, what it prints included
+NOT_STARTED = 126  # exit code of a container that cannot do what it is for
 SOURCE = Path(__file__).with_name("contain.c")
 CREATE_RULESET, VERSION = 444, 1  # linux/landlock.h
 
@@ -58,8 +59,8 @@ def container(executable: Path) -> Path:
     """The program of contain.c, beside an executable, with which it comes and goes."""
     made = executable.with_name("contain")
     if not made.exists():
-        limits = [f"-DMOST_BYTES={MOST_BYTES}", f"-DMOST_MEMORY={MOST_MEMORY}"]
-        command = [compiler(), *limits, "-x", "c"]
+        told = {"MOST_BYTES": MOST_BYTES, "MOST_MEMORY": MOST_MEMORY, "NOT_STARTED": NOT_STARTED}
+        command = [compiler(), *(f"-D{name}={value}" for name, value in told.items()), "-x", "c"]
         key = cache.key_of([version(compiler()), *command], [SOURCE])
         with whole_file(made) as new:
             if cache.fetch(key, new) is None:
@@ -78,7 +79,7 @@ def run_contained(
 
     files: descriptors that it inherits. What it prints lies in `out` and `err` in the folder, up to
     MOST_BYTES; the first 64 kB of each come back. Raises Unfinished if it has not ended after
-    `seconds`.
+    `seconds`, and UserError if this machine cannot contain or start it.
     """
     read = [command[0], *libraries(command[0])] if can_contain() else []
     contain = [str(container(Path(command[0]))), str(int(seconds)), *read, "--", *command]
@@ -97,4 +98,8 @@ def run_contained(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     texts = (file.read_bytes()[: 1 << 16].decode(errors="replace") for file in printed)
-    return Ended(code, *map(printable, texts))
+    ended = Ended(code, *map(printable, texts))
+    if code == NOT_STARTED:
+        said = f"nothing can be run on this machine within its limits: {ended.err.strip()}"
+        raise UserError(f"{said}; that is no mistake of the kernel's")
+    return ended

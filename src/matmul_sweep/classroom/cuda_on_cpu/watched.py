@@ -88,11 +88,11 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 def launch(
     executable: Path, plan: Plan, shape: Shape | Extents, inputs: Sequence[np.ndarray],
     output: np.ndarray, seconds: float, factors: tuple[float, float] = (1, 0),
-    corners: bool = False,
+    corners: bool = False, twice: bool = True,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
-    seconds of processor time, and once more. factors: alpha and beta. corners: whether only blocks
-    at the grid's corners and in its middle run.
+    seconds of processor time, and for `twice` once more. factors: alpha and beta. corners: whether
+    only blocks at the grid's corners and in its middle run.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
     memory; Unclosed.
@@ -108,6 +108,7 @@ def launch(
         secret = secrets.token_hex(16)
         environment = {"WATCH_SECONDS": str(max(1, int(seconds))), "ALPHA": alpha, "BETA": beta}
         environment |= {"WATCH_CORNERS": "1"} if corners else {}
+        environment |= {} if twice else {"WATCH_ONCE": "1"}
         try:
             ended = run_watched(command, folder, findings_file, secret, seconds, environment)
         except Unfinished:
@@ -119,7 +120,9 @@ def launch(
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
-            again = np.fromfile(folder / "again", output.dtype).reshape(output.shape)
+            again = (
+                np.fromfile(folder / "again", output.dtype).reshape(output.shape) if twice else None
+            )
             return Watched(executable, c, findings[:-1], writers, ended.out, loads, again)
     if ended.code == DIVERGED and ended.err.strip():
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)

@@ -268,6 +268,7 @@ void run(Arguments given)
     launch_all();
     stop_watching();
     write_array(C, file);
+    if (getenv("WATCH_ONCE")) return tell_end();
     FILE* again = fopen("again", "wb");
     begin_again(before.data());
     launch_all();
