@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +84,10 @@ class Outcome:
         return lines[0]
 
 
-def error_share(c: np.ndarray, *inputs: np.ndarray) -> float:
+def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> float:
     """The largest error of a product of full arithmetic as a share of its bound."""
     kernel = the_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
-    return accuracy(kernel, c, *inputs).share
+    return accuracy(replace(kernel, writes=writes), c, *inputs).share
 
 
 Command = Callable[..., Outcome]

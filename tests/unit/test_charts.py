@@ -271,6 +271,22 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     assert len({own.colour for own in looks.values()}) == 6
 
 
+def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(
+    tmp_path: Path,
+) -> None:
+    def change(rows: pd.DataFrame) -> pd.DataFrame:
+        own = rows[(rows.kernel == "gram") & (rows.cache == "hot")]
+        return pd.concat([rows, own.assign(cache="alone")], ignore_index=True)
+
+    kernels = ["gram_naive", "gram_register_tile", "gram", "cublas_dsyrk"]
+    results = made_up(tmp_path, kernels=kernels, change=change)
+    colours = {look(results, kernel).colour for kernel in kernels}
+    assert len(colours) == 4 and style.CONTEXT.colour not in colours
+    for name in ("gram_ladder", "gram_energy"):
+        with pytest.raises(NothingToDraw, match=r"One step only|No two kernels"):
+            FIGURES[name](results)
+
+
 def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_library(
     results: Results, drawn: dict[str, Figure]
 ) -> None:

@@ -14,6 +14,7 @@ from support import Command
 
 from matmul_sweep.experiment.dataset.changes import (
     KEY,
+    TABLE,
     VALUES,
     compare_points,
     compare_variants,
@@ -193,7 +194,7 @@ def test_points_are_joined_by_every_name_of_their_identity(
     failing = where("kernel == 'shared'", status="failed")
     folders = pair(tmp_path, b=failing, kernels=["naive_rect", "shared"], shapes=shapes)
     points = table_of(command, tmp_path, *folders)
-    assert len(points) == 4
+    assert [*points.columns] == TABLE and len(points) == 4
     assert np.allclose(points.change, 1)
     assert not points.duplicated(KEY).any()
     assert "cpu_loop" not in set(table_of(command, tmp_path, *pair(tmp_path)).kernel)

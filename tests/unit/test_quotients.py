@@ -4,10 +4,11 @@ third; and nothing rests on too few samples."""
 from pathlib import Path
 
 import pytest
-from made_up_data import made_up
+from made_up_data import made_up, where
 from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.quotients import quotient
 
@@ -67,3 +68,20 @@ def test_in_turn_without_pairs_nothing_is_said(tmp_path: Path) -> None:
     results = in_turn(tmp_path, beside=False)
     found = ladder(results, "gemm")
     assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
+
+
+@pytest.mark.parametrize("sizes", [(1024, 4500), (32, 320, 640, 1024, 500, 2500, 4500)])
+def test_nothing_is_said_of_a_size_with_too_few_samples(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    change = where(f"n in {sizes}", time_low_ms=None, time_high_ms=None)
+    kernels = ["cpu_loop", "cpu_blas", *KERNELS, "gram_naive", "gram_register_tile",
+               "cublas_dgemm", "cublas_dsyrk"]  # fmt: skip
+    results = made_up(tmp_path, kernels=kernels, change=change)
+    results.ratios.loc[results.ratios.n.isin(sizes), RATIO[1:]] = None
+    found = findings(results)
+    told = [*found["shares"].values()]
+    quoted = {one["n"] for group in told for one in group}
+    assert not quoted & {*sizes} and bool(quoted) == (len(sizes) == 2)
+    assert (ladder(results, "gemm")["gain"] is None) == (len(sizes) > 2)
+    assert typeset(results, tmp_path).startswith(b"%PDF")

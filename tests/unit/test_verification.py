@@ -144,6 +144,17 @@ def test_split_parts_add_up_and_the_leading_products_are_exact(
     assert Fraction(float((high.T @ high)[0, 0])) == exact
 
 
+def test_only_the_upper_triangle_counts_where_only_it_is_written() -> None:
+    a = fills.matrix("uniform", 2026, 0, 4, PANEL_ROWS + 30, "float64")
+    c = np.where(np.tri(a.shape[1], k=-1), np.nan, a.T @ a)
+    assert error_share(c, a, writes="upper") <= 1
+    assert error_share(c, a) == np.inf
+    for place in ((0, 0), (5, PANEL_ROWS), (PANEL_ROWS + 1, PANEL_ROWS + 1)):
+        spoilt = c.copy()
+        spoilt[place] += 1e-9
+        assert error_share(spoilt, a, writes="upper") > 1
+
+
 @pytest.mark.parametrize("variant", FIRST, ids=lambda v: v.name)
 def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant: Variant) -> None:
     shapes = verification_shapes(variant, [])
