@@ -203,6 +203,26 @@ def lost(kernel: str, least: int) -> Change:
     return where(of, status="failed", reason="lost the device", **none)
 
 
+# A kernel, the largest of the shapes, at whose columns its points are lost, and what is said of it.
+UNTIMED = [
+    ("naive_rect", 1024, None, "lost the device"),
+    ("thin", 1024, None, "at most 1 row of C, not 1024x1024x1024"),
+    ("thin", "1x8192x8192", "1×8192×8192", "lost the device"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "last", "size", "reason"), UNTIMED)
+def test_a_step_without_a_time_says_why_and_is_stepped_over(
+    tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
+) -> None:
+    shapes = {"gemm": dict.fromkeys((320, 1024, last))}
+    options = {"caches": ["alone"], "change": lost(kernel, 1024)}
+    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, **options)
+    assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
+    assert own[kernel]["rate"] is own[kernel]["before"] is None
+    assert own["shared"]["before"]["from"]["title"] == "naive"
+
+
 def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> None:
     kernels = ["naive", "streamed", "thin", "narrow", "sgemm", "cublas_sgemm"]
     shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192", "1024x16x64")}
