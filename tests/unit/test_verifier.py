@@ -74,6 +74,17 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path: Path) -> None:
     assert all("but at no shape that is measured" in row["reason"] for row in rows)
 
 
+def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
+    run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
+    naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
+    tasks = tasks_of(run, "gemm")
+    assert [task.variant for task in needed(run, tasks, naive)] == [naive]
+    found, parts = needed(run, tasks, dispatch), {*run.parts(dispatch, "sm_90")}
+    assert {task.variant for task in found} == parts
+    owners = {task.owner for task in found}
+    assert owners == {dispatch, *(parts & {*run.variants.values()})} != {dispatch}
+
+
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     command: Command, tmp_path: Path
 ) -> None:
