@@ -191,7 +191,9 @@ def programs_in(
             for source in [file] if file.kernels or not headers else headers:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
-                        found.append(read_whole(source, kernel, settings))
+                        program = program_of(source, kernel, settings)
+                        _ = program.needed  # which it keeps
+                        found.append(program)
                     except UserError as error:
                         refused.append(error)
     except RecursionError:
@@ -199,13 +201,6 @@ def programs_in(
     if not found:
         raise refused[0]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
-
-
-def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
-    """A kernel's program. Raises UserError."""
-    program = program_of(source, kernel, settings)
-    _ = program.needed  # which it keeps
-    return program
 
 
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
