@@ -167,6 +167,17 @@ VERDICTS = {
     "shared memory in a namespace": (f"namespace lab {{\n{DYNAMIC}}}", "shared=256",
                                      "f is correct"),
     "a type of a namespace": (f"namespace lab {{\n{of_structs()}}}", "", "f is correct"),
+    "a kernel by its whole name": ("namespace lab { __global__ void f(float*); }\n"
+        + kernel(name="lab::f"), "", "f is correct"),
+    "a part of std": ("#include <chrono>\nusing namespace std::chrono;\n" + kernel(), "",
+                      "f is correct"),
+    "cuda/cmath": ("#include <cuda/cmath>\n" + kernel(k="cuda::ceil_div(n, 1)"), "",
+                   "f is correct"),
+    "a struct with a constructor": (of_structs(more="Matrix(const int w, const int h); ").replace(
+        "typedef struct", "struct Matrix").replace("} Matrix;", "};"), "", "f is correct"),
+    "another order in a wrong kernel": (rectangular(
+        parameters=f"{MATRICES}, int n, int k, int m", a="A[i * k + p]", b="B[p * m + j]",
+        c="C[i * m + j]", m="n", n="m", k="k - 1"), "", r"lost terms(?s:.*)\(m=n n=m k=k\)"),
     "types of std": ("#include <iostream>\n" + rectangular(
         parameters=f"{MATRICES}, std::int64_t m, const std::size_t& n, std::uint32_t k"), "",
         "f is correct"),
@@ -368,6 +379,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 READ = {
     "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
+    "constants of a struct": (f"template <int S>\n{kernel()}struct Go {{ static const int S = 4; "
+        "void go(int n) { f<S><<<dim3(n / 8, n / S), dim3(8, S)>>>(0, 0, 0, n); } };",
+        "n=m; 8x4, 3x6"),
     "C beside D": (rectangular(
         parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
         " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
@@ -388,6 +402,9 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
+    "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
+    "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
+                                      "with S=16, which is a guess, f is right at no shape"),
     "numbers that are called alike": (
         kernel(f"{MATRICES}, int N, int N_TOTAL", k="N_TOTAL / N * N", m="N_TOTAL", n="N_TOTAL")
         .replace("* n", "* N_TOTAL"), "Say for instance n=N_TOTAL N=16"),
@@ -456,7 +473,7 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
 
 def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
     hand_in.with_name("size.h").write_text("enum { N = 4096 };\n")
-    hand_in.write_text(f'#include "size.h"\n{FIXED}')
+    hand_in.write_text(f"#include <size.h>\n{FIXED}")
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct" and [*verdict.shapes][-1].m == 128
 

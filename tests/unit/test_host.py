@@ -38,6 +38,9 @@ LAUNCHES = {
         UP + SQUARE + "int main() { int n = 9, t = 16; dim3 g(up(n, t), up(n, t));"
         " f<<<g, t * t>>>(0, 0, 0, n); }",
         Gemm(17, 17, 17), (2, 2, 1), (256, 1, 1), 0),
+    "a function that is called as one of C": (
+        UP.replace("up", "ceil") + SQUARE + "void g(int n) { f<<<ceil(n, 16), 16>>>(0, 0, 0, n); }",
+        Gemm(33, 33, 33), (3, 1, 1), (16, 1, 1), 0),
     "ceil of a quotient": (
         SQUARE + "int main() { int n = 9; f<<<(unsigned)ceil((float)n / 16), 16>>>(0, 0, 0, n); }",
         Gemm(33, 33, 33), (3, 1, 1), (16, 1, 1), 0),

@@ -307,7 +307,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
-        return ran(replace(verdict, program=fit.program, convention=told), fit)
+        return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
     found = ran(verdict, bench.with_tile())
     words, setting = told
     rule = f"it is right if {words}; if it is made for that, say {setting}"
