@@ -263,8 +263,7 @@ class Host:
         self.run(begin) if begin and begin.type == "declaration" else self.value(begin)
         self.loop(node, node.child_by_field_name("update"))
 
-    def run_while_statement(self, node: Node) -> None:
-        self.loop(node, None)
+    run_while_statement = run_for_statement
 
     def loop(self, node: Node, update: Node | None) -> None:
         """As long as the condition is known to hold, up to LOOP_STEPS, which do not count: it may
@@ -327,20 +326,15 @@ class Host:
             return int(text.rstrip("uUlL"), 0)
         return float(text.rstrip("fFlL"))
 
-    def value_true(self, _: Node) -> Value:
-        return 1
+    def value_true(self, node: Node) -> Value:
+        return int(node.type == "true")
 
-    def value_false(self, _: Node) -> Value:
-        return 0
+    value_false = value_true
 
     def value_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text))
-
-    def value_qualified_identifier(self, node: Node) -> Value:
         return self.named(text_of(node, self.text).split("::")[-1])
 
-    def value_type_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text))
+    value_qualified_identifier = value_type_identifier = value_identifier
 
     def named(self, name: str) -> Value:
         variables = self.frames[-1].variables if self.frames else {}
