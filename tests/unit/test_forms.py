@@ -187,7 +187,6 @@ VERDICTS = {
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
-    "structs": (of_structs(), "", "f is correct"),
     "structs with the word": (
         re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
         .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
