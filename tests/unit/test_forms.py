@@ -224,9 +224,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }""", "",
         "f is correct(?s:.*)launches it at multiples of 8 only"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
-    "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
-        MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
-        "f is correct(?s:.*)17x24x40"),
     "sizes of the file in another order": (ELSEWHERE, "",
         "f is correct(?s:.*)A is N×M and B is M×K \\(m=N n=K k=M\\)"),
     "sizes of the file and B transposed": (
@@ -400,6 +397,7 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
+    "an array in a struct": (of_structs(more="int sides[2]; "), "a struct has the array 'int sides"),
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
                                       "with S=16, which is a guess, f is right at no shape"),
