@@ -397,7 +397,7 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
-    "an array in a struct": (of_structs(more="int sides[2]; "), "a struct has the array 'int sides"),
+    "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
                                       "with S=16, which is a guess, f is right at no shape"),
