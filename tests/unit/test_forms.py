@@ -166,7 +166,6 @@ VERDICTS = {
     "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
     "shared memory in a namespace": (f"namespace lab {{\n{DYNAMIC}}}", "shared=256",
                                      "f is correct"),
-    "a type of a namespace": (f"namespace lab {{\n{of_structs()}}}", "", "f is correct"),
     "a kernel by its whole name": ("namespace lab { __global__ void f(float*); }\n"
         + kernel(name="lab::f"), "", "f is correct"),
     "a part of std": ("#include <chrono>\nusing namespace std::chrono;\n" + kernel(), "",
@@ -352,8 +351,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
                   r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
-    "headers that are not needed": (
-        "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
     "registers of B by columns": (ABT, "multiple=16", r"f is correct(?s:.*)\(b=transposed\)"),
     "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
     "a block that is tried": (SIXTY_FOUR, "multiple=16", r"f is correct(?s:.*)block=64x1\."),
