@@ -176,9 +176,6 @@ def test_what_cannot_be_started_is_no_mistake_of_the_kernel(tmp_path: Path) -> N
 
 
 def test_a_machine_may_allow_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lower() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-
-    real = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", partial(real, preexec_fn=lower))
+    lower = partial(resource.setrlimit, resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    monkeypatch.setattr(subprocess, "Popen", partial(subprocess.Popen, preexec_fn=lower))
     assert run(tmp_path, 'puts(malloc(5ul << 30) ? "all" : "less");').out == "less\n"

@@ -47,7 +47,7 @@ TYPED = [
 TRIED = [
     ("int main() { return 0; }", "", "no kernel in it"),
     (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
-    (KERNEL.replace("int n", "int n, float x"), "", "parameter 'float x'"),
+    (KERNEL.replace("int n", "int n, float3 x"), "", "'float3 x' is of a type that a trial"),
     (KERNEL.replace("float* B", "double* B"), "", "matrices of double and float"),
     ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),

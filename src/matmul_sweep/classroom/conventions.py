@@ -38,21 +38,27 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             for one in [stored] if told or fixed else reordered(stored):
                 if right(one.run(different_sides(one)), whole=True):
                     return replace(one, narrow=False)
-    asked = told or fixed or bench.launch.possible or bench.signature.again
-    return None if asked else next(staying_inside(replace(bench, narrow=False)), None)
+    signature = bench.signature
+    ask = told or fixed or signature.square or signature.again or bench.launch.possible
+    return None if ask else likeliest(replace(bench, narrow=False))
 
 
-def staying_inside(bench: Bench) -> Iterator[Bench]:
-    """The bench with its numbers in each order under which a kernel that is wrong anyway writes all
-    of C and reads nothing beyond its matrices; but its own order if that reads nothing there."""
-    usual = bench.with_tile()
-    for one in (usual, *reordered(bench.with_tile(SIDE))):
+def likeliest(bench: Bench) -> Bench | None:
+    """The bench of a kernel that is right under no convention, with its numbers in the order in
+    which it reads nothing beyond its matrices and writes all of C, if it does not so in its own;
+    None if neither this nor a name tells the order."""
+
+    def stays_inside(one: Bench) -> tuple[bool, bool]:
         run = one.run(different_sides(one))
-        beyond = reaches_beyond(run)
-        if run.result.ended and not beyond and not run.unwritten.any():
-            yield one
-        if one is usual and not beyond:
-            return
+        return not reaches_beyond(run), run.result.ended and not run.unwritten.any()
+
+    usual = bench.with_tile()
+    inside, whole = stays_inside(usual)
+    if not inside:
+        others = (one for one in reordered(bench.with_tile(SIDE)) if all(stays_inside(one)))
+        if other := next(others, None):
+            return other
+    return usual if (inside and whole) or not bench.signature.unsure else None
 
 
 def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[Bench]:

@@ -22,7 +22,7 @@ from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
 MOST_STEPS = 20_000  # of a program, before it is given up
-LOOP_STEPS = 1000  # of a loop, before it is left: it fills matrices, and says nothing of a launch
+LOOP_STEPS = 300  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
 Value = int | float | Extents | None
@@ -116,7 +116,7 @@ class Host:
     def __init__(self, source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> None:
         """sizes: in the place of variables, macros and the like of these texts."""
         self.source, self.kernel, self.sizes = source.host, kernel, sizes
-        self.steps = 0
+        self.steps = self.loops = 0
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
@@ -259,46 +259,31 @@ class Host:
                 self.run(node.child_by_field_name(branch))
 
     def run_for_statement(self, node: Node) -> None:
-        if self.only_fills(node):
-            return
         begin = node.child_by_field_name("initializer")
         self.run(begin) if begin and begin.type == "declaration" else self.value(begin)
         self.loop(node, node.child_by_field_name("update"))
 
-    def run_while_statement(self, node: Node) -> None:
-        self.loop(node, None)
+    run_while_statement = run_for_statement
 
     def loop(self, node: Node, update: Node | None) -> None:
-        """As long as the condition is known to hold, up to LOOP_STEPS; once if it is not known."""
-        condition, end = node.child_by_field_name("condition"), self.steps + LOOP_STEPS
-        while self.steps < end:
-            known = self.value(condition) if condition else None
-            if known is not None and not known:
-                return
-            self.run(node.child_by_field_name("body"))
-            if known is None:
-                return
-            if update:
-                self.value(update)
-
-    def only_fills(self, loop: Node) -> bool:
-        """Whether a loop only changes its counters, variables of its own and elements of arrays,
-        of which there may be millions, so that no launch depends on it."""
-        if self.names_kernel(text_of(loop, self.text)):
-            return False
-        kinds = {"assignment_expression": "left", "update_expression": "argument"}
-
-        def changed(node: Node | None) -> list[Node]:
-            found = [*syntax.of_type(node, *kinds)] if node else []
-            return [left for one in found if (left := one.child_by_field_name(kinds[one.type]))]
-
-        names = [name for one in syntax.of_type(loop, "init_declarator", "declaration")
-                 for name in syntax.declared_names(one)]  # fmt: skip
-        for one in syntax.of_type(loop, "for_statement"):
-            names += changed(one.child_by_field_name("update"))
-        own = {text_of(name, self.text) for name in names}
-        return all(one.type == "subscript_expression" or text_of(one, self.text) in own
-                   for one in changed(loop))  # fmt: skip
+        """As long as the condition is known to hold, up to LOOP_STEPS, which do not count: it may
+        fill matrices; once if it is not known."""
+        condition, begin = node.child_by_field_name("condition"), self.steps
+        self.loops += 1
+        try:
+            while self.steps < begin + LOOP_STEPS:
+                known = self.value(condition) if condition else None
+                if known is not None and not known:
+                    return
+                self.run(node.child_by_field_name("body"))
+                if known is None:
+                    return
+                if update:
+                    self.value(update)
+        finally:
+            self.loops -= 1
+            if not self.loops:  # those of an inner one keep the outer one short
+                self.steps = begin
 
     def run_return_statement(self, node: Node) -> None:
         raise Returned(self.value(node.named_children[0]) if node.named_children else None)
@@ -341,20 +326,15 @@ class Host:
             return int(text.rstrip("uUlL"), 0)
         return float(text.rstrip("fFlL"))
 
-    def value_true(self, _: Node) -> Value:
-        return 1
+    def value_true(self, node: Node) -> Value:
+        return int(node.type == "true")
 
-    def value_false(self, _: Node) -> Value:
-        return 0
+    value_false = value_true
 
     def value_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text))
-
-    def value_qualified_identifier(self, node: Node) -> Value:
         return self.named(text_of(node, self.text).split("::")[-1])
 
-    def value_type_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text))
+    value_qualified_identifier = value_type_identifier = value_identifier
 
     def named(self, name: str) -> Value:
         variables = self.frames[-1].variables if self.frames else {}

@@ -361,9 +361,8 @@ def guessed_block(
         known = tiles if tiles or arrays else sides_of_line(kernel)
         if told := bound or math.prod(ladder or (0,)):
             return (told,), True
-        threads = line_of(arrays, known)
-        if threads:
-            return (threads,), len(known) == 1
+        if threads := line_of(arrays, known):
+            return (threads,), False
         return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True

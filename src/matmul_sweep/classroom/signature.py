@@ -255,6 +255,9 @@ def parsed(
                 )  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
+    if inside and "[" in told.text:
+        instead = f"write `{kind} rows, columns` for extents, and `{kind}* data` for a matrix"
+        raise UserError(f"{where}: a struct has the array '{told.text}'; {instead}")
     if told.pointers > 1:
         raise UserError(
             f"{where}: parameter '{told.text}' is a pointer to pointers; a matrix is in one piece: "

@@ -191,7 +191,9 @@ def programs_in(
             for source in [file] if file.kernels or not headers else headers:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
-                        found.append(read_whole(source, kernel, settings))
+                        program = program_of(source, kernel, settings)
+                        _ = program.needed  # which it keeps
+                        found.append(program)
                     except UserError as error:
                         refused.append(error)
     except RecursionError:
@@ -199,13 +201,6 @@ def programs_in(
     if not found:
         raise refused[0]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
-
-
-def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
-    """A kernel's program. Raises UserError."""
-    program = program_of(source, kernel, settings)
-    _ = program.needed  # which it keeps
-    return program
 
 
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
@@ -312,7 +307,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
-        return ran(replace(verdict, program=fit.program, convention=told), fit)
+        return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
     found = ran(verdict, bench.with_tile())
     words, setting = told
     rule = f"it is right if {words}; if it is made for that, say {setting}"
