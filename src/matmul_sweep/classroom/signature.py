@@ -278,6 +278,8 @@ def of_no_use(told: Declared, kind: str, source: Source) -> str:
     """Why a trial cannot give a parameter of this type a value, as the end of a sentence."""
     if source.left_out and "::" not in told.text:
         return f"; what is {kind}{source.perhaps_left_out}"
+    if "CUtensorMap" in kind or ("," in kind and "<" not in kind):  # a macro of several parameters
+        return f"; a kernel {TAKEN}"
     element = next((one for one in re.findall(r"\w+", kind) if one in ELEMENTS), "float")
     instead = f"`{'const ' * ('const' in kind)}{element}* {told.name}`"
     return (
