@@ -281,7 +281,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "", "wrong index, line 6, at 32x64x32"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
-        "f is correct(?s:.*)16x16x16, the size that its program has"),
+        "f is correct(?s:.*)16x16x16 alone: the file fixes its sizes"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
     "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
@@ -363,8 +363,15 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
                                   "elements not written, line 3"),
-    "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
-        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* instance DEPTH=16'),
+    "names of another file": (
+        kernel(k="n * DEPTH", m="WIDTH", head="template <int S> __global__"), "",
+        'does not compile: line 4: .*"WIDTH" is undefined; if another file .*WIDTH=16 DEPTH=16'),
+    "a part that the file leaves out": (
+        f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
+        "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
+    "a part for newer cards": (
+        kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
+        "", "f is correct, as far as the CPU reads it"),
 }  # fmt: skip
 
 
@@ -404,8 +411,9 @@ QUESTIONS = {
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
-    "a number that nothing tells": (rectangular(parameters=f"{SHAPE}, int side", k="k / side"),
-                                    "Say for instance side=16 after the file's name"),
+    "numbers that nothing tells": (
+        rectangular(parameters=f"{SHAPE}, int side, float by", k="k / side * by"),
+        "Say for instance side=16 by=1 after the file's name"),
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'what is Grid; perhaps "matrix.h" of line 1 has it'),
@@ -601,6 +609,9 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
          "#define W 16\n#define PER 4", (16, 16, 1)),
         ("int i = threadIdx.x;", "", (128, 1, 1)),
         ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
+        ("wmma::fill_fragment(sum, blockIdx.x);", "", (32, 1, 1)),
+        ("int i = blockIdx.y * 64 + threadIdx.y, j = blockIdx.x * 96 + threadIdx.x;", "",
+         (16, 16, 1)),
         ("int i = blockIdx.x * 32 + threadIdx.x / 32, j = blockIdx.y * 32 + threadIdx.x % 32;", "",
          (1024, 1, 1)),
         ("int lane = threadIdx.x % 32;", "", (128, 1, 1)),

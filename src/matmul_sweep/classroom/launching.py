@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
-from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED, WARP
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
 from matmul_sweep.classroom.host import Host, Launched
@@ -357,7 +357,7 @@ def guessed_block(
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if counts_by_x(source, kernel):
         if not uses(code, "threadIdx", "x"):
-            return (1,), True
+            return (WARP if by_warps else 1,), True
         known = tiles if tiles or arrays else sides_of_line(kernel)
         if told := bound or math.prod(ladder or (0,)):
             return (told,), True
@@ -366,7 +366,8 @@ def guessed_block(
         return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
-    if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
+    sides = [side_beside(kernel, axis, values) for axis in "xy"]
+    if 0 < math.prod(sides) <= MAXIMUM_THREADS:  # else of the block's tile
         return tuple(sides), True
     if ladder:
         return ladder, True

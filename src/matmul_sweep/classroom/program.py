@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product
 from pathlib import Path
@@ -17,15 +17,8 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch, known_values, question_of_guess
-from matmul_sweep.classroom.signature import (
-    ADDEND,
-    BATCH,
-    LEADING,
-    UNUSED,
-    Parameter,
-    Signature,
-)
+from matmul_sweep.classroom.launching import Launch, question_of_guess
+from matmul_sweep.classroom.signature import ADDEND, BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
@@ -57,12 +50,13 @@ class CompileMistake(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A hand-in that is ready to be compiled."""
+    """A hand-in that is ready to be compiled. macros: with which the CPU reads it."""
 
     source: Source
     kernel: Kernel
     signature: Signature
     launch: Launch
+    macros: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def needed(self) -> Mapping[Source, str]:
@@ -286,17 +280,19 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     undeclared = UNDECLARED.search(message)
     if undeclared:
         message += source.perhaps_left_out
+    condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)
+    if condition and undeclared and undeclared[1] == program.kernel.name:
+        line, message = syntax.line_of(condition), f"it leaves {program.kernel.name} out"
     tested = source.line(line) if source.line(line).startswith("#if") else ""
-    told = known_values(source, program.launch.constants)
-    unknown = [undeclared[1]] if undeclared else re.findall(r"\b[A-Za-z_]\w+", tested[3:])
+    unknown = [*UNDECLARED.findall(report), *re.findall(r"\b[A-Za-z_]\w+", tested[3:])]
     called = re.findall(r"(\w+)\s*\(", source.line(line))  # no number will do
-    unknown = [name for name in unknown if name.isupper() and name not in (*told, *called)]
+    given = (*program.launch.constants, *called)
+    unknown = [one for one in unknown if one.isupper() and not (one in given or source.fixes(one))]
     if names := dict.fromkeys(unknown):
         said = " ".join(f"{name}=16" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
-    asked = question_of_guess(source, program.launch, said) if OF_VALUE.search(message) else None
-    if asked:
+    if OF_VALUE.search(message) and (asked := question_of_guess(source, program.launch, said)):
         raise asked
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
@@ -314,6 +310,6 @@ def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> str:
     source = folder / "trial.cu"
     source.write_text(program.for_cpu)
     return emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable_in(folder, watch), watch,
-        beside(program, folder), seconds=COMPILE_SECONDS,
+        source, [FUNCTION], program.signature.operation, program.macros,
+        executable_in(folder, watch), watch, beside(program, folder), seconds=COMPILE_SECONDS,
     )  # fmt: skip

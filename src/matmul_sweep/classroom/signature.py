@@ -444,21 +444,24 @@ def dimensions(
 
 def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: str) -> Signature:
     """The signature with what `told` says of the numbers beside the dimensions: an expression of m,
-    n and k. Raises UserError with the question for one of which it says nothing."""
-    parameters = []
+    n and k. Raises UserError with the question for those of which it says nothing."""
+    parameters, untold = [], {}
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
             if not (text := told(one)):
-                raise question_of_more(one.name, where, "1" if one.type in FRACTIONS else "16")
+                untold[one.name] = "1" if one.type in FRACTIONS else "16"
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)
+    if untold:
+        raise question_of_more(untold, where)
     return replace(signature, parameters=tuple(parameters))
 
 
-def question_of_more(name: str, where: str, example: str = "16") -> UserError:
-    """What a number beside the dimensions is."""
-    asked = f"{where} takes {name} beside its dimensions: which number, or which product of m, n "
-    return question(f"{asked}and k, does its program pass", f"{name}={example}")
+def question_of_more(examples: Mapping[str, str], where: str) -> UserError:
+    """What the numbers beside the dimensions are, each with an example."""
+    names, said = ", ".join(examples), " ".join(f"{one}={text}" for one, text in examples.items())
+    asked = f"{where} takes {names} beside its dimensions: which number, or which product of m, n "
+    return question(f"{asked}and k, does its program pass", said)
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:

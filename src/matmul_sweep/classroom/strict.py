@@ -22,6 +22,7 @@ from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, b
 from matmul_sweep.classroom.source import Source, word_set
 from matmul_sweep.process.limits import run_limited
 
+UNLIKE = "do not read the same text here"
 USUAL = ["sm_75", "sm_90a"]  # whose text of a hand-in is looked at; all, if it asks for its own
 # Linemarkers of a preprocessor: line, file, and 3 among the flags of a system's header.
 MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
@@ -39,7 +40,8 @@ HARMLESS = word_set(
     "fallthrough deprecated likely unlikely nothrow cold hot may_alias"
 )
 PRAGMA = re.compile(
-    r"#[ \t]*pragma[ \t]+(?!unroll|nounroll|once|nv_|GCC[ \t]+(?:unroll|ivdep|diagnostic))[^\n]*"
+    r"#[ \t]*pragma[ \t]+(?!unroll|nounroll|once|nv_|GCC[ \t]+(?:unroll|ivdep|diagnostic)"
+    r"|(?:mark|(?:end)?region|warning|comment)\b)[^\n]*"  # of editors, of another compiler
 )
 CUDA_MACROS = word_set(
     "__CUDACC__ __NVCC__ __CUDACC_RTC__ __CUDA_ARCH__ __CUDA_ARCH_LIST__ __CUDACC_VER_MAJOR__ "
@@ -204,17 +206,13 @@ def check_alike(program: Program, seen: list[Line], other: list[Line], arch: str
     rest = [lines[first] for lines in (seen, other) if first < len(lines)]
     alone = [line for line in rest if (line in seen) != (line in other)]
     line = min(alone or rest, key=lambda one: one.number)
-    refuse(program, line, f"g++ and the CUDA compiler for {arch} do not read the same text here")
+    refuse(program, line, f"g++ and the CUDA compiler for {arch} {UNLIKE}")
 
 
 @once
 def compiler_macros() -> frozenset[str]:
     """What compilers define before a text, and what says which one it is."""
-    command = [
-        emulation.compiler(),
-        *emulation.FLAGS,
-        *emulation.WATCH_FLAGS,
-    ]
+    command = [emulation.compiler(), *emulation.FLAGS, *emulation.WATCH_FLAGS]
     told = run_limited([*command, "-dM", "-E", "-x", "c++", "/dev/null"], COMPILE_SECONDS).stdout
     return CUDA_MACROS | {*re.findall(r"#define (\w+)", told)} - {"__cplusplus"}
 

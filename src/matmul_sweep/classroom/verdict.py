@@ -64,6 +64,7 @@ CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", 
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
+AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
@@ -169,10 +170,16 @@ def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) ->
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
-    """The verdict after compiling and running. Raises UserError with what has to be asked."""
+    """The verdict after compiling and running, as on a card if what a kernel has for others is
+    wrong. Raises UserError with what has to be asked."""
     compiler()  # nvcc without it would blame the file
+    as_card = replace(verdict, program=replace(verdict.program, macros=AS_CARD))
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        return tried(verdict, Path(name))
+        found = tried(verdict, Path(name))
+        if found.status == WRONG and "__CUDA_ARCH__" in "".join(verdict.program.needed.values()):
+            other = tried(as_card, Path(name))
+            return found if other.status == NOT_RUN else other
+        return found
 
 
 def programs_in(
@@ -336,7 +343,7 @@ def open_question(bench: Bench) -> UserError | None:
     if own and own.refusal(own.own):
         return None
     if signature.again:
-        return question_of_more(signature.again, f"{where}: {program.kernel.name}")
+        return question_of_more({signature.again: "16"}, f"{where}: {program.kernel.name}")
     if signature.unsure:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         return question_of_roles(names, where)

@@ -14,6 +14,7 @@ from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
+from matmul_sweep.classroom.strict import UNLIKE
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
 from matmul_sweep.process.errors import printable
 
@@ -76,7 +77,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     if verdict.status == CORRECT:
         shapes = [*verdict.shapes]
         several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
-        tried = several if len(shapes) > 1 else f"{shapes[0]}, the size that its program has"
+        tried = several if len(shapes) > 1 else f"{shapes[0]} alone: the file fixes its sizes"
         yield f"  {tried}; every access was watched."
     if verdict.remark:
         yield f"  A remark: {verdict.remark}."
@@ -138,7 +139,7 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{kernel} is correct{', as far as the CPU reads it' if verdict.doubt else ''}"
+        return f"{kernel} is correct{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
