@@ -69,10 +69,10 @@ struct HopperShare {
             int row_of_a = 0;
             if constexpr (T::symmetric) row_of_a = Tile::row_of_a(position(part), Tile::place_in_cluster());
             Tile::consume(ring, sums, part.end - part.begin, leave, row_of_a);
-            if (part.begin > 0) {
-                Stream::template leave_sums<count>(&sums[0][0], left.partial_sums, left.flags);
+            if (schedule.leaves(part)) {
+                Stream::template leave_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule);
             } else {
-                if (part.end < schedule.slabs)
+                if (part.begin > 0)
                     Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule, part);
                 store(sums, position(part));
             }
@@ -90,7 +90,8 @@ struct HopperShare {
         typename Tile::Ring ring = {slabs, full, empty};
         if constexpr (T::resident == 1) let_next_launch_begin();
         if (Tile::produces()) in.prefetch();
-        const Schedule whole = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k));
+        const long long bytes = 2LL * (m + (T::symmetric ? 0 : n)) * k;  // of A and B
+        const Schedule whole = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k), bytes);
         if (Tile::produces()) of_producer = whole;
         if (threadIdx.x == 0) {
             of_consumers = whole, parts[0] = of_consumers.next();

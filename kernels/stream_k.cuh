@@ -7,7 +7,19 @@
 //     announce ...      flags that say that sums are there; kernels with shares of another kind use these alone
 //
 // A block's share is whole tiles first, then one stretch of the slabs of the tiles that are left. A part
-// is what the share has of one tile.
+// is what the share has of one tile. A stretch is multiplied from its last tile to its first one:
+//
+//      slabs of the tiles that are left ►
+//      ┌───────────────────┬───────────────────┬───────────────────┐
+//      │ tile 0            │ tile 1            │ tile 2            │
+//      ├──────────────┬────┴─────────┬─────────┴────┬──────────────┤
+//      │ stretch 0    │ 2nd  stretch │ 2nd     1st  │ ...          │
+//      │              │       1  1st │ stretch 2    │              │
+//      └──────────────┴──────────────┴──────────────┴──────────────┘
+//
+// So sums are left first, by who has a tile's beginning, and wanted last, by who has its end. And blocks are
+// in step along k: at any time all have done as much of a tile from its start, or so much more as a tile is
+// longer than a stretch. What they load they have in common, and the L2 cache holds it.
 //
 // S says what is shared, and by whom: `struct Shares` in gemm/streamed.cu, gram/tensor_streamed.cu or
 // gemm_bf16/streamed.cu.
@@ -70,9 +82,10 @@ struct StreamK {
     // Else a stretch might be empty, and another block would wait for its sums in vain.
     static_assert(S::least * S::light_cost >= S::heavy_cost, "no stretch is empty");
 
-    // This block's stretch. It waits for later stretches only: those are of blocks of lower index, which
-    // the device starts earlier.
-    static __device__ __forceinline__ int block_stretch() { return S::blocks - 1 - S::number(); }
+    // Where the matrices are larger than an L2 cache and a tile has many slabs, a stretch is shorter than a
+    // tile: two of its parts at different places along k would load from memory what others load too.
+    static constexpr long long l2_bytes = 40 << 20;
+    static constexpr int least_in_step = 16;  // slabs of such a stretch, so that a tile has few sums to be added
 
     // ---- Shares ----
 
@@ -89,11 +102,12 @@ struct StreamK {
         int whole_tiles;         // tiles that are computed whole
         int slabs;               // of a tile
         long long heavy, light;  // slabs of the tiles that are left
-        long long slab, end;     // of those: this block's next slab, and the end of its stretch
-        int stretches;
+        int stretches, stretch;  // of all blocks, and this block's, if it is not negative
         int tile;                // this block's next whole tile
+        long long first, end;    // this block's stretch, as far as it is not done
 
-        static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs)
+        // Of so many tiles, of matrices of so many bytes.
+        static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs, long long bytes)
         {
             Schedule schedule;
             const long long work = (long long)heavy * S::heavy_cost + (long long)light * S::light_cost;
@@ -101,24 +115,34 @@ struct StreamK {
             // To share out a last wave that lacks less than S::least slabs a block costs more than it
             // gains. Then only the light tiles are shared out, among the blocks without a whole tile.
             const bool full = ((long long)waves * wave - work) * slabs < (long long)S::least * wave;
-            schedule.whole_tiles = full ? heavy : min(max(waves - 2, 0), heavy / S::blocks) * S::blocks;
+            const bool in_step = bytes > l2_bytes && slabs >= 8 * least_in_step;
+            const int shared_waves = in_step ? 1 : 2, least = in_step ? max(S::least, least_in_step) : S::least;
+            schedule.whole_tiles =
+                full ? heavy : min(max(waves - shared_waves, 0), heavy / S::blocks) * S::blocks;
             schedule.slabs = slabs;
             schedule.heavy = (long long)(heavy - schedule.whole_tiles) * slabs;
             schedule.light = (long long)light * slabs;
             const int most = full ? max(min(waves * S::blocks - heavy, S::blocks), 1) : S::blocks;
-            schedule.stretches = (int)min((long long)most,
-                                          max((schedule.heavy + schedule.light) / S::least, 1LL));
-            schedule.tile = S::number(), schedule.slab = schedule.end = 0;
-            if (block_stretch() < schedule.stretches)
-                schedule.slab = schedule.first_slab(block_stretch()),
-                schedule.end = schedule.first_slab(block_stretch() + 1);
+            schedule.stretches = (int)min((long long)most, max((schedule.heavy + schedule.light) / least, 1LL));
+            schedule.tile = S::number(), schedule.first = schedule.end = 0;
+            // The last blocks have the stretches: where all heavy tiles are whole, these blocks have one less.
+            schedule.stretch = S::number() - (S::blocks - schedule.stretches);
+            if (schedule.stretch >= 0)
+                schedule.first = schedule.first_slab(schedule.stretch),
+                schedule.end = schedule.first_slab(schedule.stretch + 1);
             return schedule;
+        }
+
+        // The cost of the slabs before one of the tiles that are left.
+        __device__ __forceinline__ long long cost_before(long long slab) const
+        {
+            return min(slab, heavy) * S::heavy_cost + max(slab - heavy, 0LL) * S::light_cost;
         }
 
         // The first slab of a stretch: stretches cost as much as each other.
         __device__ __forceinline__ long long first_slab(int stretch) const
         {
-            const long long cost = (heavy * S::heavy_cost + light * S::light_cost) * stretch / stretches;
+            const long long cost = cost_before(heavy + light) * stretch / stretches;
             return cost < heavy * S::heavy_cost ? cost / S::heavy_cost
                                                 : heavy + (cost - heavy * S::heavy_cost) / S::light_cost;
         }
@@ -126,36 +150,40 @@ struct StreamK {
         // Go on to the next part; after the last one it is empty.
         __device__ __forceinline__ Part next()
         {
-            Part part = {tile, 0, slabs};
             if (tile < whole_tiles) {
+                const Part whole = {tile, 0, slabs};
                 tile += S::blocks;
-            } else {
-                part.tile = whole_tiles + (int)(slab / slabs), part.begin = (int)(slab % slabs);
-                part.end = (int)min((long long)slabs, part.begin + end - slab);
-                slab += part.end - part.begin;
+                return whole;
             }
+            if (first == end) return {whole_tiles, 0, 0};
+            const long long start = (end - 1) / slabs * slabs;  // of the stretch's last tile
+            const Part part = {whole_tiles + (int)(start / slabs), (int)max(first - start, 0LL), (int)(end - start)};
+            end = max(first, start);
             return part;
         }
 
-        // The last stretch that has slabs of a part's tile: this block's or a later one. It is the last one
-        // before which less than the cost of all slabs up to the tile's end is done.
-        __device__ __forceinline__ int last_stretch(Part part) const
+        // Whether a part lacks its tile's last slab: its sums are left for another block.
+        __device__ __forceinline__ bool leaves(const Part& part) const { return part.end < slabs; }
+
+        // The first stretch that has slabs of a part's tile: this block's or an earlier one. It is the last one
+        // before which less than the cost of all slabs up to the tile's first one is done.
+        __device__ __forceinline__ int first_stretch(const Part& part) const
         {
-            if (part.tile < whole_tiles) return block_stretch();
-            const long long end = (long long)(part.tile - whole_tiles + 1) * slabs;
-            const long long cost = min(end, heavy) * S::heavy_cost + max(end - heavy, 0LL) * S::light_cost;
-            return (int)((cost * stretches - 1) / (heavy * S::heavy_cost + light * S::light_cost));
+            if (part.begin == 0) return stretch;
+            const long long begun = cost_before((long long)(part.tile - whole_tiles) * slabs + 1);
+            return (int)((begun * stretches - 1) / cost_before(heavy + light));
         }
     };
 
-    // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each.
-    // One thread keeps the schedule, in shared memory: the registers are the sums'.
+    // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each, of
+    // matrices of so many bytes. One thread keeps the schedule, in shared memory: the registers are the sums'.
     template <class Run>
-    static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run run)
+    static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, long long bytes,
+                                                     Run run)
     {
         __shared__ Schedule schedule;
         __shared__ Part part;
-        if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs);
+        if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs, bytes);
         for (;;) {
             __syncthreads();  // all threads are done with the part before
             if (threadIdx.x == 0) part = schedule.next();
@@ -185,22 +213,21 @@ struct StreamK {
     // Leave a thread's sums of a part for the block that stores the tile.
     template <int count, class Number, int size>
     static __device__ __forceinline__ void leave_sums(const Number* sums, Number (*partial_sums)[size],
-                                                      unsigned* flags)
+                                                      unsigned* flags, const Schedule& schedule)
     {
-        store_sums<count>(sums, partial_sums[S::place(block_stretch())]);
-        announce<S>(&flags[S::place(block_stretch())]);
+        store_sums<count>(sums, partial_sums[S::place(schedule.stretch)]);
+        announce<S>(&flags[S::place(schedule.stretch)]);
     }
 
-    // Add to a thread's sums of a part what the later stretches have left of its tile, always in the same
-    // order.
+    // Add to a thread's sums of a part what earlier stretches have left of its tile, always in the same order.
     template <int count, class Number, int size>
     static __device__ __forceinline__ void add_left_sums(Number* sums, const Number (*partial_sums)[size],
                                                          unsigned* flags, const Schedule& schedule,
                                                          const Part& part)
     {
-        const int last = schedule.last_stretch(part);
-        wait_for_sums<S::threads, S>(flags, S::place(block_stretch() + 1), S::place(last), S::cluster);
-        for (int stretch = block_stretch() + 1; stretch <= last; stretch++)
+        const int first = schedule.first_stretch(part), own = schedule.stretch;
+        wait_for_sums<S::threads, S>(flags, S::place(first), S::place(own - 1), S::cluster);
+        for (int stretch = first; stretch < own; stretch++)
             add_sums<count>(sums, partial_sums[S::place(stretch)]);
     }
 };

@@ -124,12 +124,14 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int n, 
     }
 }
 
-// Add to a thread's sums what later stretches have left of the tile. A lane takes every 32nd stretch.
-__device__ __forceinline__ void add_left_sums(ThreadSums& sum, int last)
+// Add to a thread's sums what earlier stretches have left of the tile. A lane takes every 32nd stretch.
+__device__ __forceinline__ void add_left_sums(ThreadSums& sum, const Stream::Schedule& schedule,
+                                              const Stream::Part& part)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    wait_for_sums<T::threads>(flags, Stream::block_stretch() + 1, last);
-    for (int stretch = Stream::block_stretch() + 1 + lane; stretch <= last; stretch += 32)
+    const int earliest = schedule.first_stretch(part);
+    wait_for_sums<T::threads>(flags, earliest, schedule.stretch - 1);
+    for (int stretch = earliest + lane; stretch < schedule.stretch; stretch += 32)
 #pragma unroll
         for (int e = 0; e < T::sums; e++)
             sum[e / T::tile_n][e % T::tile_n] += partial_sums[stretch][warp * T::sums + e];
@@ -155,27 +157,28 @@ __device__ __forceinline__ void add_lanes(const ThreadSums& sum, Shared& shared,
     }
 }
 
-// Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and is
+// Compute a part of a tile. The part with the tile's last slab adds what earlier stretches have left, and is
 // stored; any other part is left for another block.
 template <int apart>
 __device__ __forceinline__ void run(const float* A, const float* B, float* C, int m, int n, int k,
                                     const Stream::Schedule& schedule, const Stream::Part& part,
                                     Shared& shared)
 {
-    const int corner = part.tile * T::tile_m, stretch = Stream::block_stretch();
+    const int corner = part.tile * T::tile_m;
+    const bool leaves = schedule.leaves(part);
     const int above = threadIdx.x / 32 * T::thread_m;  // rows of the tile above the warp's
-    const unsigned end = part.end == schedule.slabs ? k : part.end * T::slab;
+    const unsigned end = leaves ? part.end * T::slab : k;
     ThreadSums sum = {};
     multiply<apart>(A + (size_t)(corner + (unsigned)above) * k, B, n, k, m - corner - above, part, end, sum,
                     shared);
-    if (part.begin == 0) add_left_sums(sum, schedule.last_stretch(part));
+    if (!leaves) add_left_sums(sum, schedule, part);
     add_lanes(sum, shared, [&](int row, int column, float total) {
-        if (part.begin > 0)
-            partial_sums[stretch][row * T::tile_n + column] = total;
+        if (leaves)
+            partial_sums[schedule.stretch][row * T::tile_n + column] = total;
         else if (row < m - corner && column < n)
             C[(size_t)(corner + row) * n + column] = total;
     });
-    if (part.begin > 0) announce(&flags[stretch]);
+    if (leaves) announce(&flags[schedule.stretch]);
 }
 
 extern "C" __global__ void __launch_bounds__(T::threads, T::resident)
@@ -184,6 +187,7 @@ narrow(const float* __restrict__ A, const float* __restrict__ B, float* __restri
 {
     __shared__ __align__(16) Shared shared;
     Stream::each_part((m - 1) / T::tile_m + 1, 0, (k - 1) / T::slab + 1,
+                      ((long long)m + n) * k * sizeof(float),
                       [&](const Stream::Schedule& schedule, const Stream::Part& part) {
         if (rows_hold_fours(A, A, k))
             run<1>(A, B, C, m, n, k, schedule, part, shared);

@@ -11,7 +11,8 @@
 //             places take three waves for the work of 2.2. Here RESIDENT·MULTIPROCESSORS blocks run once.
 //             Each takes whole tiles while there are enough for all blocks, and then an equal stretch of the
 //             slabs that are left, wherever tiles begin and end in it (Osama, Merrill, Cecka, Garland and
-//             Owens, Stream-K, PPoPP 2023).
+//             Owens, Stream-K, PPoPP 2023). A stretch is multiplied from its last tile to its first one, so
+//             that blocks stay in step along k and share what they load, as ../stream_k.cuh shows.
 //
 //                 tiles left     t           t+1          t+2        slabs of a tile ►
 //                          ┌────────────┬────────────┬────────────┐
@@ -29,13 +30,13 @@
 //               1. The threads multiply the part's slabs, step by step as in pipelined.cu. Each team takes
 //                  every TEAMSth slab.
 //               2. The teams add up their sums through shared memory; each keeps some rows of the results.
-//               3. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
-//               4. If it has the tile's first slab: wait for the flags of all other blocks with slabs of the
+//               3. If the part lacks the tile's last slab: store the sums to partial_sums, raise the flag.
+//               4. If it has the tile's last slab: wait for the flags of all other blocks with slabs of the
 //                  tile, add their sums, always in the same order so that the same product has the same
 //                  bits, and store the tile to C.
-//             A stretch that begins inside a tile leaves that part's sums at the stretch's start. The block
-//             that wants them has that tile at its stretch's end, so it seldom waits. It waits only for
-//             blocks of lower index. The device starts those earlier, so they are sure to run.
+//             A stretch that ends inside a tile does that part first, and leaves its sums. The block that
+//             wants them does its part of that tile last, so it seldom waits. It waits only for blocks of
+//             lower index. The device starts those earlier, so they are sure to run.
 //
 //             Teams are for a long k and a small C: with them a product of 256³ keeps every multiprocessor
 //             busy. Chains are for a long k, where one chain of k additions errs more than the library, whose
@@ -109,7 +110,7 @@ __device__ __forceinline__ void each_four(float4* memory, Block::ThreadSums& sum
         run(*(float4*)&sums[e / Tiling::thread_n][e % Tiling::thread_n], ended[e / 4 * Block::threads + threadIdx.x]);
 }
 
-// Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
+// Compute a part of a tile. The part with the tile's last slab adds what earlier stretches have left, and
 // is stored; any other part is left for another block.
 template <bool vectors>
 __device__ __forceinline__ void run(const float* A, const float* B, float* C, int m, int n, int k,
@@ -146,8 +147,8 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
     Block::ThreadResults results;
     Block::add_teams(sums, results, (float*)memory);
     // <report streamed>
-    if (part.begin > 0) {
-        Stream::leave_sums<count>(&results[0][0], partial_sums, flags);
+    if (schedule.leaves(part)) {
+        Stream::leave_sums<count>(&results[0][0], partial_sums, flags, schedule);
     } else {
         Stream::add_left_sums<count>(&results[0][0], partial_sums, flags, schedule, part);
         const int2 at = corner(part, m, n);
@@ -163,8 +164,9 @@ streamed(const float* __restrict__ A, const float* __restrict__ B, float* __rest
     const int tiles_m = (m + Tiling::tile_m - 1) / Tiling::tile_m;
     const int tiles_n = (n + Tiling::tile_n - 1) / Tiling::tile_n;
     const int slabs = (k + Tiling::tile_k - 1) / Tiling::tile_k;
-    Stream::each_part(tiles_m * tiles_n, 0, slabs, [&](const Stream::Schedule& schedule,
-                                                       const Stream::Part& part) {
+    const long long bytes = ((long long)m + n) * k * sizeof(float);  // of A and B
+    Stream::each_part(tiles_m * tiles_n, 0, slabs, bytes, [&](const Stream::Schedule& schedule,
+                                                              const Stream::Part& part) {
         // ptxas places the expected branch first. After the launch of another kernel, code that lies 80 KB
         // after the kernel's start arrives at a fifth of the speed (WORKLOG.md).
         if (__builtin_expect(Block::takes_fours(B, C, n, corner(part, m, n).y), true))

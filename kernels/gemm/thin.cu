@@ -24,7 +24,7 @@
 //             thread takes four of a row at once, for its four rows of B. The next slab is copied meanwhile.
 //
 //             Few strips are for few blocks, so RESIDENT·MULTIPROCESSORS blocks get equal shares of all
-//             slabs of all strips, as in streamed.cu. A block that has a strip's first slab adds what others
+//             slabs of all strips, as in streamed.cu. A block that has a strip's last slab adds what others
 //             have left of it, always in the same order. Its groups share out what is left, as they do B.
 //
 // Traffic     Global memory: B once, A once per strip. A block writes and reads TILE_M·TILE_N sums at most
@@ -127,12 +127,14 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int m, 
     }
 }
 
-// Add to a thread's sums what later stretches have left of the strip. A group takes every GROUPSth stretch.
+// Add to a thread's sums what earlier stretches have left of the strip. A group takes every GROUPSth stretch.
 template <int apart>
-__device__ __forceinline__ void add_left_sums(ThreadSums& sum, int group, int first, int last)
+__device__ __forceinline__ void add_left_sums(ThreadSums& sum, int group, int first,
+                                              const Stream::Schedule& schedule, const Stream::Part& part)
 {
-    wait_for_sums<T::threads>(flags, Stream::block_stretch() + 1, last);
-    for (int stretch = Stream::block_stretch() + 1 + group; stretch <= last; stretch += T::groups)
+    const int earliest = schedule.first_stretch(part);
+    wait_for_sums<T::threads>(flags, earliest, schedule.stretch - 1);
+    for (int stretch = earliest + group; stretch < schedule.stretch; stretch += T::groups)
 #pragma unroll
         for (int e = 0; e < T::tile_m * 4; e++)
             sum[e / 4][e % 4] += partial_sums[stretch][e / 4 * T::tile_n + first + e % 4 * apart];
@@ -159,7 +161,7 @@ __device__ __forceinline__ void add_groups(const ThreadSums& sum, int group, int
     }
 }
 
-// Compute a part of a strip. The part with the strip's first slab adds what later stretches have left, and
+// Compute a part of a strip. The part with the strip's last slab adds what earlier stretches have left, and
 // is stored; any other part is left for another block.
 template <int apart>
 __device__ __forceinline__ void run(const float* A, const float* B, float* C, int m, int n, int k,
@@ -167,18 +169,19 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
                                     Shared& shared)
 {
     const int group = threadIdx.x / T::fours, first = threadIdx.x % T::fours * (apart == 1 ? 4 : 1);
-    const int corner = part.tile * T::tile_n, stretch = Stream::block_stretch();
-    const unsigned end = part.end == schedule.slabs ? k : part.end * T::slab;
+    const int corner = part.tile * T::tile_n;
+    const bool leaves = schedule.leaves(part);
+    const unsigned end = leaves ? part.end * T::slab : k;
     ThreadSums sum = {};
     multiply<apart>(A, B + corner + first, m, n, k, n - corner - first, group, part, end, sum, shared);
-    if (part.begin == 0) add_left_sums<apart>(sum, group, first, schedule.last_stretch(part));
+    if (!leaves) add_left_sums<apart>(sum, group, first, schedule, part);
     add_groups<apart>(sum, group, first, shared, [&](int row, int column, float total) {
-        if (part.begin > 0)
-            partial_sums[stretch][row * T::tile_n + column] = total;
+        if (leaves)
+            partial_sums[schedule.stretch][row * T::tile_n + column] = total;
         else if (row < m && column < n - corner)
             C[(size_t)row * n + corner + column] = total;
     });
-    if (part.begin > 0) announce(&flags[stretch]);
+    if (leaves) announce(&flags[schedule.stretch]);
 }
 
 extern "C" __global__ void __launch_bounds__(T::threads, T::resident)
@@ -187,6 +190,7 @@ thin(const float* __restrict__ A, const float* __restrict__ B, float* __restrict
 {
     __shared__ __align__(16) Shared shared;
     Stream::each_part((n - 1) / T::tile_n + 1, 0, (k - 1) / T::slab + 1,
+                      ((long long)m + n) * k * sizeof(float),
                       [&](const Stream::Schedule& schedule, const Stream::Part& part) {
         if (rows_hold_fours(B, B, n))
             run<1>(A, B, C, m, n, k, schedule, part, shared);

@@ -8,8 +8,8 @@
 // Idea        In persistent.cu a cluster takes whole tiles. 3000×3000 has 144 pairs of tiles of 128×256 for 66
 //             clusters: two rounds are full, and in a third one 12 clusters work for all. 256×256×8192 has one
 //             pair. Here each cluster gets the same number of slabs, give or take one: whole tiles while there are
-//             enough for all, then one stretch of the slabs that are left. Where a stretch begins inside a tile,
-//             its sums go to memory, and the cluster that has the tile's first slab adds them to its own.
+//             enough for all, then one stretch of the slabs that are left. Where a stretch ends inside a tile, its
+//             sums go to memory, and the cluster that has the tile's last slab adds them to its own.
 //
 //                  slabs of the tiles that are left, of three tiles for five clusters
 //                 ┌───────────────────┬───────────────────┬───────────────────┐
@@ -17,8 +17,8 @@
 //                 ├───────────┬───────┴───┬───────────┬───┴───────┬───────────┤
 //                 │ stretch 0 │ stretch 1 │ stretch 2 │ stretch 3 │ stretch 4 │
 //                 └───────────┴───────────┴───────────┴───────────┴───────────┘
-//                   waits for   leaves its   waits for 3  leaves ...
-//                   1           first part
+//                   leaves its  does tile 1  waits for   leaves its
+//                   sums        first        1           sums
 //
 // What lies   As in persistent.cu, and in global memory partial_sums and flags, in shared memory the schedule and
 // where       two parts: this one and the next.
@@ -26,10 +26,10 @@
 // Order       Producer, for each part of its cluster's share and each slab: as in persistent.cu.
 //             Consumers, for each part:
 //               1. Meet; one thread finds the next part while all multiply the slabs of this one.
-//               2. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
-//               3. If it has it, but not the last one: wait for the flags of the other stretches, and add their
+//               2. If the part lacks the tile's last slab: store the sums to partial_sums, raise the flag.
+//               3. If it has it, but not the first one: wait for the flags of the other stretches, and add their
 //                  sums, always in the same order.
-//               4. If it has the first slab: store the tile, as in persistent.cu.
+//               4. If it has the last slab: store the tile, as in persistent.cu.
 //             Each block of a cluster leaves sums for the block at its place in another one, and has a flag of its
 //             own. A cluster waits for clusters of lower index only.
 //

@@ -24,8 +24,8 @@
 //
 // Order       One thread of a block finds its parts one by one. For each part:
 //               1. The warps multiply the part's slabs, as in tensor.cu.
-//               2. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
-//               3. If it has the tile's first slab: wait for the flags of all other blocks with slabs of the
+//               2. If the part lacks the tile's last slab: store the sums to partial_sums, raise the flag.
+//               3. If it has the tile's last slab: wait for the flags of all other blocks with slabs of the
 //                  tile, add their sums, store the tile and its mirror image.
 //
 // Where       shares, parts     Schedule and each_part in     step 2   leave_sums in ../stream_k.cuh

@@ -41,7 +41,7 @@ struct StreamedGram {
         return {at.x, at.y + 1};
     }
 
-    // Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
+    // Compute a part of a tile. The part with the tile's last slab adds what earlier stretches have left, and
     // is stored; any other part is left for another block.
     template <bool pairs, bool diagonal>
     static __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
@@ -56,8 +56,8 @@ struct StreamedGram {
             Block::template multiply_slabs<pairs, diagonal>(A, m, n, row, col, begin, end, ring, sums);
         }
         constexpr int count = Block::template most_rows<diagonal> * Block::products_n * 4;
-        if (part.begin > 0) {
-            Stream::template leave_sums<count>(&sums[0][0][0], left.partial_sums, left.flags);
+        if (schedule.leaves(part)) {
+            Stream::template leave_sums<count>(&sums[0][0][0], left.partial_sums, left.flags, schedule);
         } else {
             Stream::template add_left_sums<count>(&sums[0][0][0], left.partial_sums, left.flags, schedule, part);
             const int2 at = tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
@@ -74,7 +74,7 @@ struct StreamedGram {
                                                    typename Block::SlabPair* ring, const Left& left)
     {
         const int slabs = (m + T::tile_k - 1) / T::tile_k;
-        Stream::each_part(off_diagonal(n), on_diagonal(n), slabs,
+        Stream::each_part(off_diagonal(n), on_diagonal(n), slabs, (long long)m * n * sizeof(double),
                           [&](const typename Stream::Schedule& schedule, const typename Stream::Part& part) {
             const bool on = part.tile >= off_diagonal(n);
             Block::choose(Block::rows_hold_pairs(A, C, n), on, [&](auto pairs, auto diagonal) {

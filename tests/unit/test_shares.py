@@ -1,0 +1,69 @@
+"""How the blocks of stream_k.cuh share out slabs: the kernels' own code, and the cost model's."""
+
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.sharing import L2_BYTES, shares_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import compiler
+from matmul_sweep.operations import parse_shape
+
+HERE = Path(__file__).parent
+BLOCKS = 132
+SLAB = 8  # terms of one
+FAR = 8 * L2_BYTES
+
+
+@pytest.fixture(scope="module")
+def shares(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of shares.cpp."""
+    program = tmp_path_factory.mktemp("shares") / "shares"
+    source = HERE / "cuda_on_cpu" / "shares.cpp"
+    command = [compiler(), "-std=c++17", "-O1", "-Ikernels", source, "-o", program]
+    subprocess.run(command, check=True)
+    return program
+
+
+def walked(program: Path, cases: list[tuple[int, ...]]) -> list[list[int]]:
+    lines = "\n".join(" ".join(map(str, case)) for case in cases)
+    run = subprocess.run([program], input=lines, capture_output=True, text=True, check=True)
+    return [[int(word) for word in line.split()] for line in run.stdout.splitlines()]
+
+
+def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares: Path) -> None:
+    draw = random.Random(2026)
+    cases = [
+        (draw.randint(1, 5 * BLOCKS), draw.randint(0, BLOCKS), slabs, draw.choice([0, FAR]))
+        for slabs in [*range(1, 40), 127, 128, 129, 500] * 8
+    ]
+    found = walked(shares, cases)
+    assert len(found) == len(cases)
+    assert [(case, row) for case, row in zip(cases, found, strict=True) if row[2]] == []
+
+
+@pytest.mark.parametrize(
+    ("tiles", "slabs", "whole", "stretches"),
+    [
+        (300, 100, 132, BLOCKS),  # few slabs: stretches longer than a tile
+        (300, 20000, 264, BLOCKS),  # many, of large matrices: shorter
+        (265, 6000, 264, BLOCKS),  # a tile for all
+        (265, 200, 264, 12),  # of 16 slabs at least
+    ],
+)
+def test_the_cost_model_has_the_shares_of_the_kernels(
+    shares: Path, mine: Callable[..., Variant], tiles: int, slabs: int, whole: int, stretches: int
+) -> None:  # fmt: skip
+    layout = {"slab": SLAB, "thread": [2, 4]}
+    variant = mine(
+        tile=[32, 64], threads=[16, 16], layout=layout, blocks="MULTIPROCESSORS", least="2"
+    )
+    shape = parse_shape(f"{32 * tiles}x64x{slabs * SLAB}", "gemm")
+    *factors, _ = variant.kernel.product.sizes(shape)
+    ((own_whole, own_stretches, _),) = walked(shares, [(tiles, 0, slabs, sum(factors))])
+    model = shares_of(variant, shape, BLOCKS)
+    assert (own_whole, own_stretches) == (whole, stretches)
+    assert model.longest == whole // BLOCKS * slabs + -(-(tiles - whole) * slabs // stretches)
