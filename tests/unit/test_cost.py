@@ -135,7 +135,8 @@ LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
         (UPPER, "80x96", {"megabytes": megabytes(80 * 96, 96 * 96, size=8)}),
         ({}, "4096x4096x64", {"megabytes": LARGE, "far_megabytes": LARGE - NEAR_MEGABYTES}),
         # Nine tiles of 10000 slabs, longer than the L2: a stretch has 10000/4, of which it keeps a part.
-        (ONE, "288x64x80000", {"far_slabs": 2500 * (1 - NEAR_MEGABYTES / LONG), "sums": 3}),
+        (ONE, "288x64x80000",
+         {"far_slabs": 2500 * (1 - NEAR_MEGABYTES / LONG), "sums": 3}),
         (ONE, "256x64x80000", {"far_slabs": 0}),
         # Three blocks for A and two for B: one of four multiprocessors has two of the five.
         ({"before": [SPLIT]}, "96x64x100",
