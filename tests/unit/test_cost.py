@@ -134,7 +134,7 @@ LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
                             **NOT_RAGGED, **NO_EDGE}),
         (UPPER, "80x96", {"megabytes": megabytes(80 * 96, 96 * 96, size=8)}),
         ({}, "4096x4096x64", {"megabytes": LARGE, "far_megabytes": LARGE - NEAR_MEGABYTES}),
-        # Nine tiles of 10000 slabs, longer than the L2: a stretch has 10000/4, of which it keeps a part.
+        # Nine tiles of 10000 slabs, more than the L2 keeps: a stretch has 10000/4 of them.
         (ONE, "288x64x80000",
          {"far_slabs": 2500 * (1 - NEAR_MEGABYTES / LONG), "sums": 3}),
         (ONE, "256x64x80000", {"far_slabs": 0}),
