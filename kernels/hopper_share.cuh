@@ -90,8 +90,7 @@ struct HopperShare {
         typename Tile::Ring ring = {slabs, full, empty};
         if constexpr (T::resident == 1) let_next_launch_begin();
         if (Tile::produces()) in.prefetch();
-        const long long bytes = 2LL * (m + (T::symmetric ? 0 : n)) * k;  // of A and B
-        const Schedule whole = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k), bytes);
+        const Schedule whole = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k));
         if (Tile::produces()) of_producer = whole;
         if (threadIdx.x == 0) {
             of_consumers = whole, parts[0] = of_consumers.next();

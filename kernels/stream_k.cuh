@@ -18,8 +18,9 @@
 //      └──────────────┴──────────────┴──────────────┴──────────────┘
 //
 // So sums are left first, by who has a tile's beginning, and wanted last, by who has its end. And blocks are
-// in step along k: at any time all have done as much of a tile from its start, or so much more as a tile is
-// longer than a stretch. What they load they have in common, and the L2 cache holds it.
+// in step along k: at any time they are equally far from a tile's start, or farther by the difference of a
+// stretch and a tile. What they load they have in common, and the L2 cache holds it. From first to last tile
+// they would be everywhere along k, and each slab would come from memory for each tile that wants it.
 //
 // S says what is shared, and by whom: `struct Shares` in gemm/streamed.cu, gram/tensor_streamed.cu or
 // gemm_bf16/streamed.cu.
@@ -82,11 +83,6 @@ struct StreamK {
     // Else a stretch might be empty, and another block would wait for its sums in vain.
     static_assert(S::least * S::light_cost >= S::heavy_cost, "no stretch is empty");
 
-    // Where the matrices are larger than an L2 cache and a tile has many slabs, a stretch is shorter than a
-    // tile: two of its parts at different places along k would load from memory what others load too.
-    static constexpr long long l2_bytes = 40 << 20;
-    static constexpr int least_in_step = 16;  // slabs of such a stretch, so that a tile has few sums to be added
-
     // ---- Shares ----
 
     // The slabs of a tile from number `begin` to before `end`.
@@ -106,8 +102,7 @@ struct StreamK {
         int tile;                // this block's next whole tile
         long long first, end;    // this block's stretch, as far as it is not done
 
-        // Of so many tiles, of matrices of so many bytes.
-        static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs, long long bytes)
+        static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs)
         {
             Schedule schedule;
             const long long work = (long long)heavy * S::heavy_cost + (long long)light * S::light_cost;
@@ -115,15 +110,15 @@ struct StreamK {
             // To share out a last wave that lacks less than S::least slabs a block costs more than it
             // gains. Then only the light tiles are shared out, among the blocks without a whole tile.
             const bool full = ((long long)waves * wave - work) * slabs < (long long)S::least * wave;
-            const bool in_step = bytes > l2_bytes && slabs >= 8 * least_in_step;
-            const int shared_waves = in_step ? 1 : 2, least = in_step ? max(S::least, least_in_step) : S::least;
+            // A stretch is nearly a tile, from half of one to one and a half: the nearer, the more are blocks in step.
+            const int shared_waves = 2 * ((long long)waves * wave - work) < wave ? 1 : 2;
             schedule.whole_tiles =
                 full ? heavy : min(max(waves - shared_waves, 0), heavy / S::blocks) * S::blocks;
             schedule.slabs = slabs;
             schedule.heavy = (long long)(heavy - schedule.whole_tiles) * slabs;
             schedule.light = (long long)light * slabs;
             const int most = full ? max(min(waves * S::blocks - heavy, S::blocks), 1) : S::blocks;
-            schedule.stretches = (int)min((long long)most, max((schedule.heavy + schedule.light) / least, 1LL));
+            schedule.stretches = (int)min((long long)most, max((schedule.heavy + schedule.light) / S::least, 1LL));
             schedule.tile = S::number(), schedule.first = schedule.end = 0;
             // The last blocks have the stretches: where all heavy tiles are whole, these blocks have one less.
             schedule.stretch = S::number() - (S::blocks - schedule.stretches);
@@ -175,15 +170,14 @@ struct StreamK {
         }
     };
 
-    // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each, of
-    // matrices of so many bytes. One thread keeps the schedule, in shared memory: the registers are the sums'.
+    // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each.
+    // One thread keeps the schedule, in shared memory: the registers are the sums'.
     template <class Run>
-    static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, long long bytes,
-                                                     Run run)
+    static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run run)
     {
         __shared__ Schedule schedule;
         __shared__ Part part;
-        if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs, bytes);
+        if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs);
         for (;;) {
             __syncthreads();  // all threads are done with the part before
             if (threadIdx.x == 0) part = schedule.next();

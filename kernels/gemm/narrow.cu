@@ -187,7 +187,6 @@ narrow(const float* __restrict__ A, const float* __restrict__ B, float* __restri
 {
     __shared__ __align__(16) Shared shared;
     Stream::each_part((m - 1) / T::tile_m + 1, 0, (k - 1) / T::slab + 1,
-                      ((long long)m + n) * k * sizeof(float),
                       [&](const Stream::Schedule& schedule, const Stream::Part& part) {
         if (rows_hold_fours(A, A, k))
             run<1>(A, B, C, m, n, k, schedule, part, shared);

@@ -164,9 +164,8 @@ streamed(const float* __restrict__ A, const float* __restrict__ B, float* __rest
     const int tiles_m = (m + Tiling::tile_m - 1) / Tiling::tile_m;
     const int tiles_n = (n + Tiling::tile_n - 1) / Tiling::tile_n;
     const int slabs = (k + Tiling::tile_k - 1) / Tiling::tile_k;
-    const long long bytes = ((long long)m + n) * k * sizeof(float);  // of A and B
-    Stream::each_part(tiles_m * tiles_n, 0, slabs, bytes, [&](const Stream::Schedule& schedule,
-                                                              const Stream::Part& part) {
+    Stream::each_part(tiles_m * tiles_n, 0, slabs, [&](const Stream::Schedule& schedule,
+                                                       const Stream::Part& part) {
         // ptxas places the expected branch first. After the launch of another kernel, code that lies 80 KB
         // after the kernel's start arrives at a fifth of the speed (WORKLOG.md).
         if (__builtin_expect(Block::takes_fours(B, C, n, corner(part, m, n).y), true))

@@ -190,7 +190,6 @@ thin(const float* __restrict__ A, const float* __restrict__ B, float* __restrict
 {
     __shared__ __align__(16) Shared shared;
     Stream::each_part((n - 1) / T::tile_n + 1, 0, (k - 1) / T::slab + 1,
-                      ((long long)m + n) * k * sizeof(float),
                       [&](const Stream::Schedule& schedule, const Stream::Part& part) {
         if (rows_hold_fours(B, B, n))
             run<1>(A, B, C, m, n, k, schedule, part, shared);

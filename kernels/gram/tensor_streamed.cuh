@@ -74,7 +74,7 @@ struct StreamedGram {
                                                    typename Block::SlabPair* ring, const Left& left)
     {
         const int slabs = (m + T::tile_k - 1) / T::tile_k;
-        Stream::each_part(off_diagonal(n), on_diagonal(n), slabs, (long long)m * n * sizeof(double),
+        Stream::each_part(off_diagonal(n), on_diagonal(n), slabs,
                           [&](const typename Stream::Schedule& schedule, const typename Stream::Part& part) {
             const bool on = part.tile >= off_diagonal(n);
             Block::choose(Block::rows_hold_pairs(A, C, n), on, [&](auto pairs, auto diagonal) {

@@ -50,15 +50,15 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         ({"layout": None}, "32x64x100", [100, 0, 0, 0], 1, 0, 0),
         # Eight whole tiles for four blocks.
         (ONE, "256x64x80", [20, 0, 0, 0], 2, 0, 0),
-        # Nine tiles of 16 slabs are three waves: a whole tile for each block, and of the five tiles
-        # that are left a stretch of 5·16/4 = 20 slabs.
+        # Nine tiles of 16 slabs are two waves and a quarter: a whole tile for each block, and of the
+        # five tiles that are left a stretch of 5·16/4 = 20 slabs.
         (ONE, "288x64x128", [36, 0, 0, 0], 3, 1, 0),
         # One tile of 16 slabs, shared by four blocks: one adds three sums. No stretch has fewer
         # than the least slabs.
         (ONE, "32x64x128", [4, 0, 0, 0], 1, 1, 3),
         (ONE | {"least": 6}, "32x64x128", [8, 0, 0, 0], 1, 1, 1),
-        # Seven tiles: the second wave lacks 16 slabs, which are four for each block.
-        (ONE | {"least": 4}, "224x64x128", [28, 0, 0, 0], 2, 1, 0),
+        # Seven tiles: the second wave lacks 16 slabs, four for each block; stretches are of 12.
+        (ONE | {"least": 4}, "224x64x128", [28, 0, 0, 0], 2, 1, 1 / 3),
         (ONE | {"least": 5}, "224x64x128", [32, 0, 0, 0], 2, 0, 0),
         # Eight blocks share a tile. Of 17 slabs the busiest block has three; two blocks together
         # have a quarter of all.
@@ -134,9 +134,8 @@ LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
                             **NOT_RAGGED, **NO_EDGE}),
         (UPPER, "80x96", {"megabytes": megabytes(80 * 96, 96 * 96, size=8)}),
         ({}, "4096x4096x64", {"megabytes": LARGE, "far_megabytes": LARGE - NEAR_MEGABYTES}),
-        # Nine tiles of 10000 slabs, more than the L2 keeps: a stretch has 10000/4 of them.
-        (ONE, "288x64x80000",
-         {"far_slabs": 2500 * (1 - NEAR_MEGABYTES / LONG), "sums": 3}),
+        # Nine tiles of 10000 slabs: a stretch has 5·10000/4, of which the L2 keeps a part.
+        (ONE, "288x64x80000", {"far_slabs": 12500 * (1 - NEAR_MEGABYTES / LONG)}),
         (ONE, "256x64x80000", {"far_slabs": 0}),
         # Three blocks for A and two for B: one of four multiprocessors has two of the five.
         ({"before": [SPLIT]}, "96x64x100",

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.catalogue.sharing import L2_BYTES, shares_of
+from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.classroom.cuda_on_cpu.emulation import compiler
 from matmul_sweep.operations import parse_shape
 
 HERE = Path(__file__).parent
 BLOCKS = 132
 SLAB = 8  # terms of one
-FAR = 8 * L2_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def walked(program: Path, cases: list[tuple[int, ...]]) -> list[list[int]]:
 def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares: Path) -> None:
     draw = random.Random(2026)
     cases = [
-        (draw.randint(1, 5 * BLOCKS), draw.randint(0, BLOCKS), slabs, draw.choice([0, FAR]))
+        (draw.randint(1, 5 * BLOCKS), draw.randint(0, BLOCKS), slabs)
         for slabs in [*range(1, 40), 127, 128, 129, 500] * 8
     ]
     found = walked(shares, cases)
@@ -48,10 +47,11 @@ def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares: 
 @pytest.mark.parametrize(
     ("tiles", "slabs", "whole", "stretches"),
     [
-        (300, 100, 132, BLOCKS),  # few slabs: stretches longer than a tile
-        (300, 20000, 264, BLOCKS),  # many, of large matrices: shorter
-        (265, 6000, 264, BLOCKS),  # a tile for all
-        (265, 200, 264, 12),  # of 16 slabs at least
+        (300, 100, 132, BLOCKS),  # two waves and a fifth: stretches longer than a tile
+        (350, 100, 264, BLOCKS),  # and two thirds: shorter
+        (265, 6, 132, BLOCKS),
+        (60, 5, 0, BLOCKS),  # less than a wave
+        (14, 3, 0, 21),  # of two slabs at least
     ],
 )
 def test_the_cost_model_has_the_shares_of_the_kernels(
@@ -62,8 +62,7 @@ def test_the_cost_model_has_the_shares_of_the_kernels(
         tile=[32, 64], threads=[16, 16], layout=layout, blocks="MULTIPROCESSORS", least="2"
     )
     shape = parse_shape(f"{32 * tiles}x64x{slabs * SLAB}", "gemm")
-    *factors, _ = variant.kernel.product.sizes(shape)
-    ((own_whole, own_stretches, _),) = walked(shares, [(tiles, 0, slabs, sum(factors))])
+    ((own_whole, own_stretches, _),) = walked(shares, [(tiles, 0, slabs)])
     model = shares_of(variant, shape, BLOCKS)
     assert (own_whole, own_stretches) == (whole, stretches)
     assert model.longest == whole // BLOCKS * slabs + -(-(tiles - whole) * slabs // stretches)

@@ -9,10 +9,6 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 # The work of a tile on the diagonal, as a share of any other tile's, where a kernel leaves out what
 # lies below the diagonal: those of AᵀA in float64 do.
 LIGHT = 0.65
-# Where the matrices are larger, and a tile has many slabs, stretches are shorter than a tile:
-# `in_step` in kernels/stream_k.cuh.
-L2_BYTES = 40 << 20
-LEAST_IN_STEP = 16  # slabs of such a stretch
 
 
 @dataclass(frozen=True)
@@ -51,8 +47,8 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
     if variant.kernel.shares == "splits":
         return split(variant, full + light, slabs, blocks)
     if variant.cluster == 1:
-        return stretched(variant, shape, full, light, blocks)
-    own = stretched(variant, shape, variant.cluster_tiles(shape), 0, blocks // variant.cluster)
+        return stretched(variant, full, light, slabs, blocks)
+    own = stretched(variant, variant.cluster_tiles(shape), 0, slabs, blocks // variant.cluster)
     tiles, of_all = own.tiles * variant.cluster, own.slabs * variant.cluster
     return replace(own, tiles=tiles, blocks=own.blocks * variant.cluster, slabs=of_all)
 
@@ -69,21 +65,18 @@ def split(variant: Variant, tiles: int, slabs: int, blocks: int) -> Shares:
     )
 
 
-def stretched(variant: Variant, shape: Shape, full: int, light: int, blocks: int) -> Shares:
+def stretched(variant: Variant, full: int, light: int, slabs: int, blocks: int) -> Shares:
     """Whole tiles and equal stretches: the rule of Schedule in kernels/stream_k.cuh."""
-    slabs = ceil_div(shape.terms, variant.slab)
-    *factors, _ = variant.kernel.product.sizes(shape)
-    in_step = sum(factors) > L2_BYTES and slabs >= 8 * LEAST_IN_STEP
-    least = max(variant.least, LEAST_IN_STEP) if in_step else variant.least
     work = full + LIGHT * light
     waves = math.ceil(work / blocks)
     missing = (waves * blocks - work) * slabs
-    whole = min(max(waves - (1 if in_step else 2), 0), full // blocks) * blocks
+    shared = 1 if 2 * (waves * blocks - work) < blocks else 2
+    whole = min(max(waves - shared, 0), full // blocks) * blocks
     most = blocks
     if missing < variant.least * blocks:
         whole, most = full, max(min(waves * blocks - full, blocks), 1)
     left = (full - whole + LIGHT * light) * slabs
-    stretches = min(most, max(int(left / least), 1))
+    stretches = min(most, max(int(left / variant.least), 1))
     stretch = math.ceil(left / stretches)
     splits = stretches > 1 and stretch % slabs > 0
     return Shares(

@@ -1,4 +1,4 @@
-// Reads cases of stream_k.cuh's Schedule, "heavy slabs bytes" a line. For each it walks through the shares of
+// Reads cases of stream_k.cuh's Schedule, "heavy light slabs" a line. For each it walks through the shares of
 // all blocks in their order, and prints "whole_tiles stretches faults": faults are slabs that are not
 // multiplied once, sums that are wanted and not left before, or left and not wanted.
 #include <algorithm>
@@ -24,13 +24,12 @@ using Stream = StreamK<Shares>;
 int main()
 {
     int heavy, light, slabs;
-    long long bytes;
-    while (std::cin >> heavy >> light >> slabs >> bytes) {
+    while (std::cin >> heavy >> light >> slabs) {
         std::vector<int> multiplied((heavy + light) * (size_t)slabs), left(Shares::blocks);
         Stream::Schedule schedule;
         long long faults = 0;
         for (blockIdx.x = 0; blockIdx.x < Shares::blocks; blockIdx.x++) {
-            schedule = Stream::Schedule::of(heavy, light, slabs, bytes);
+            schedule = Stream::Schedule::of(heavy, light, slabs);
             for (Stream::Part part = schedule.next(); !part.empty(); part = schedule.next()) {
                 for (int slab = part.begin; slab < part.end; slab++)
                     multiplied[part.tile * (size_t)slabs + slab]++;
