@@ -93,7 +93,9 @@ class Kind:
         """Called after the last launch; likewise."""
 
     def written(self, array: Any) -> None:
-        """Told of an `out` that a product writes."""
+        """Told of an `out` that a product writes. Raises the kind's error if nobody may."""
+        if array.__cuda_array_interface__["data"][1]:
+            raise self.wrong("out is read-only: give another array")
 
 
 class Torch(Kind):
@@ -161,6 +163,9 @@ class Cupy(Kind):
     def seen(self, array: Any) -> Look:
         return array.dtype, array.data.device_id, array.shape, array.strides
 
+    def written(self, array: Any) -> None:
+        """CuPy's arrays can all be written to."""
+
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return self.cupy.cuda.get_current_stream(device).ptr
 
@@ -170,6 +175,8 @@ class Cupy(Kind):
 
     def scratch(self, size: int, device: int, stream: int) -> tuple[object, int]:
         with self.cupy.cuda.Device(device):
+            if is_capturing(stream):  # CuPy's pool would give it to others, and the graph use it
+                return super().scratch(size, device, stream)
             memory = self.cupy.cuda.alloc(size)
         return memory, memory.ptr
 
@@ -257,6 +264,13 @@ def wait_for(stream: int, other: int) -> None:
     call("cuEventRecord", event, c_void_p(other))
     call("cuStreamWaitEvent", c_void_p(stream), event, 0)
     call("cuEventDestroy_v2", event)  # it goes when the wait is over
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether a graph is captured from a stream."""
+    status = c_int()
+    call("cuStreamIsCapturing", c_void_p(stream), byref(status))
+    return bool(status.value)
 
 
 def ordinal(address: int) -> int:
