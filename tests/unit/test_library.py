@@ -364,8 +364,31 @@ def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
     matmul_sweep.prepare([(48, 32)])  # gram of float32
     assert len(calls.compiled) == 3
     matmul_sweep.prepare([(1001, 999)], "bfloat16")  # 999 rows of 1001 for AAᵀ
-    assert calls.compiled[-1].startswith("gram_padded_bf16")
+    plain, adding = sorted(calls.compiled[3:])
+    assert plain.startswith("gram_padded_bf16") and adding == f"{plain}-adds"
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. If ")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "error", "words"),
+    [
+        ((64, 64, 64), {}, ValueError, "a list of shapes.* and 64 is none"),
+        ([(64,)], {}, ValueError, r"\(64,\) is none"),
+        ([(64, 64, 64, 64)], {}, ValueError, "is none"),
+        ([(0, 64, 64)], {}, ValueError, "each side from 1 to"),
+        ([(64, 64, 2**31)], {}, ValueError, "each side from 1 to"),
+        ([(64, 64.5, 64)], {}, ValueError, "is none"),
+        ([(64, 64, 64)], {"dtype": "float64"}, TypeError, "no kernel multiplies float64"),
+        ([(64, 64, 64)], {"accuracy": "best"}, ValueError, "accuracy is one of"),
+        ([(64, 64, 64)], {"kernel": "nothing"}, ValueError, "nothing"),
+    ],
+)
+def test_what_cannot_be_compiled_ahead_is_told(
+    calls: Card, shapes: Any, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        matmul_sweep.prepare(shapes, **options)
+    assert calls.compiled == []
 
 
 def square(**changes: Any) -> Given:

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from matmul_sweep.api.calls import ADDED, EMPTY, PLAIN, Call, Copy
-from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
+from matmul_sweep.api.cards import card, check_accuracy, chosen, operation_for
 from matmul_sweep.api.kinds import Kind, Seen
 from matmul_sweep.api.layout import Matrices, arranged_gemm, arranged_gram, share_memory
 from matmul_sweep.catalogue.entries import Variant
@@ -194,8 +194,7 @@ class Request:
 def operation_of(question: Question) -> Operation:
     """What is computed. Raises the kind's errors for number types and devices, and ValueError."""
     kind, seen = question.kind, question.seen
-    if question.accuracy not in ACCURACIES:
-        raise ValueError(f"accuracy is one of {', '.join(ACCURACIES)}, not '{question.accuracy}'")
+    check_accuracy(question.accuracy)
     types = [kind.dtype(each.dtype) for each in seen]
     if len(set(types)) > 1:
         raise kind.wrong_type(f"arrays of several number types: {', '.join(types)}")
