@@ -145,6 +145,10 @@ class Given:
         own = {"stream": self.stream, "typestr": self.array.dtype}
         return self.array.__array_interface__ | own
 
+    @property
+    def T(self) -> "Given":
+        return self.swapaxes(-1, -2)
+
     def swapaxes(self, one: int, other: int) -> "Given":
         return Given(self.array.swapaxes(one, other))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from host_card import Card, installed
+from support import documented_python
 
 import matmul_sweep
 from matmul_sweep.api import kinds
@@ -215,3 +216,15 @@ def test_patch_takes_the_products_of_gradients(
     with own.patch() as found:
         layer(x).sum().backward()
     assert found == {"addmm 4x6x5": 1, "mm 6x5x4": 1, "mm 4x5x6": 1}
+
+
+def test_the_code_of_the_documents(
+    card: Card, own: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(own, "PATCHED", "CPU")
+    a, layer = torch.randn(4, 5), torch.nn.Linear(5, 6)
+    code = documented_python("docs/library.md", "import matmul_sweep.torch")
+    names = {"a": a, "b": torch.randn(5, 6), "x": a, "model": lambda x: layer(x).sum()}
+    exec(code, names)
+    torch.testing.assert_close(names["c"], a.T @ a)
+    assert capsys.readouterr().out == "Counter({'addmm 4x6x5': 1, 'mm 6x5x4': 1})\n"
