@@ -12,6 +12,9 @@ from torch import Tensor
 
 from matmul_sweep.api import products
 
+if torch.__version__ < (2, 5):
+    raise ImportError(f"PyTorch 2.5 or later is wanted, and this is {torch.__version__}")
+
 LAUNCHED = 1e9  # operations in whose time a launch from Python takes place
 PATCHED = "CUDA"  # the tensors whose products `patch` takes, as PyTorch dispatches them
 

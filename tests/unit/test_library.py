@@ -458,6 +458,17 @@ def test_memory_that_does_not_suffice_for_numpys_arrays(
     assert (out == 1).all() and calls.launched == []
 
 
+def test_memory_of_the_cpu_that_calls_itself_cudas(
+    calls: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(kinds.KINDS, Given.__module__, kinds.Kind)
+    monkeypatch.setattr(
+        calls, "cuPointerGetAttribute", lambda *_: kinds.INVALID_VALUE, raising=False
+    )
+    with pytest.raises(ValueError, match=r"not ones on the CPU$"):
+        matmul_sweep.gemm(square(), square(), square())
+
+
 def test_each_gpu_has_its_own_kernels(calls: Card, monkeypatch: pytest.MonkeyPatch) -> None:
     """A product of arrays on the second one, while the first is current."""
     entered = list[int]()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from matmul_sweep.launch import driver
 from matmul_sweep.launch.driver import Memory, StreamMemory, call
 
 ALIGNMENT = 16  # bytes: kernels take matrices that begin at multiples of it
@@ -26,7 +27,9 @@ class Seen(NamedTuple):
 
 
 Look = tuple[Any, ...]
+ON_CPU = -1  # in the place of a GPU's number
 ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
+INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 
 
@@ -196,11 +199,18 @@ class Jax(Kind):
     writable = False
 
     def address(self, array: Any) -> int:
+        if isinstance(array, sys.modules["jax"].core.Tracer):
+            raise TypeError("an array within jax.jit has no memory yet: multiply outside of it")
+        if len(array.devices()) > 1:
+            raise ValueError(
+                f"an array on {len(array.devices())} devices: give what one of them has"
+            )
         return array.block_until_ready().unsafe_buffer_pointer()
 
     def seen(self, array: Any) -> Look:
         [device] = array.devices()
-        return array.dtype, device.local_hardware_id, array.shape, None
+        place = ON_CPU if device.platform == "cpu" else device.local_hardware_id
+        return array.dtype, place, array.shape, None
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return 0
@@ -274,10 +284,14 @@ def is_capturing(stream: int) -> bool:
 
 
 def ordinal(address: int) -> int:
-    """The number of the GPU that has an address."""
+    """The number of the GPU that has an address, or ON_CPU. Raises DriverError."""
     found = c_int()
     if address:
-        call("cuPointerGetAttribute", byref(found), ORDINAL, c_uint64(address))
+        error = driver.library().cuPointerGetAttribute(byref(found), ORDINAL, c_uint64(address))
+        if error == INVALID_VALUE:
+            return ON_CPU
+        if error:
+            raise driver.failure("cuPointerGetAttribute", error)
     return found.value
 
 

@@ -178,6 +178,8 @@ class Request:
 
     def check_apart(self, addresses: list[int]) -> None:
         """Raise the kind's error if C shares memory with another array."""
+        if self.empty:
+            return
         target, (low, high) = addresses[-1], self.spans[-1]
         c = target, self.given[-1]
         for i, (at, own, (first, end)) in enumerate(
