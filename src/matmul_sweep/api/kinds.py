@@ -201,10 +201,8 @@ class Jax(Kind):
     def address(self, array: Any) -> int:
         if isinstance(array, sys.modules["jax"].core.Tracer):
             raise TypeError("an array within jax.jit has no memory yet: multiply outside of it")
-        if len(array.devices()) > 1:
-            raise ValueError(
-                f"an array on {len(array.devices())} devices: give what one of them has"
-            )
+        if (count := len(array.devices())) > 1:
+            raise ValueError(f"an array on {count} devices: give what one of them has")
         return array.block_until_ready().unsafe_buffer_pointer()
 
     def seen(self, array: Any) -> Look:
