@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,6 +83,13 @@ class Outcome:
         assert len(lines) == 1, self.err
         assert lines[0].startswith("error: "), self.err
         return lines[0]
+
+
+def documented_python(page: str, words: str) -> str:
+    """The block of Python in a page that has these words."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    [found] = [block for block in blocks if words in block]
+    return found
 
 
 def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> float:

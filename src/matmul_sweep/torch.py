@@ -1,4 +1,4 @@
-"""Products in PyTorch as its users want them: an operator with a gradient that torch.compile takes,
+"""Products in PyTorch as its users want them: operators with a gradient that torch.compile takes,
 and `patch`, which makes PyTorch's own products use the library."""
 
 import warnings
@@ -12,10 +12,14 @@ from torch import Tensor
 
 from matmul_sweep.api import products
 
+if torch.__version__ < (2, 5):
+    raise ImportError(f"PyTorch 2.5 or later is wanted, and this is {torch.__version__}")
+
 LAUNCHED = 1e9  # operations in whose time a launch from Python takes place
+PATCHED = "CUDA"  # the tensors whose products `patch` takes, as PyTorch dispatches them
 
 
-@torch.library.custom_op("matmul_sweep::gemm", mutates_args=(), device_types="cuda")
+@torch.library.custom_op("matmul_sweep::gemm", mutates_args=())
 def gemm(a: Tensor, b: Tensor, accuracy: str = "float32") -> Tensor:
     """C = A·B of tensors on a GPU, with a gradient; shapes, number types and errors are those of
     matmul_sweep.gemm. C is row-major."""
@@ -30,7 +34,7 @@ def _(a: Tensor, b: Tensor, accuracy: str = "float32") -> Tensor:
 def new_product(a: Tensor, b: Tensor) -> Tensor:
     """An empty C."""
     stack = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return a.new_empty((*stack, a.shape[-2], b.shape[-1]))
+    return a.new_empty((*stack, *a.shape[-2:-1], *b.shape[-1:]))
 
 
 def multiplied(a: Tensor, b: Tensor, accuracy: str, alpha: float = 1) -> Tensor:
@@ -60,6 +64,35 @@ def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None,
 
 
 gemm.register_autograd(gradients, setup_context=keep)
+
+
+@torch.library.custom_op("matmul_sweep::gram", mutates_args=())
+def gram(a: Tensor, accuracy: str = "float32") -> Tensor:
+    """C = AᵀA of a tensor on a GPU, with a gradient; as matmul_sweep.gram."""
+    with torch.no_grad():
+        return products.gram(a, new_product(a.mT, a), accuracy=accuracy)
+
+
+@gram.register_fake
+def _(a: Tensor, accuracy: str = "float32") -> Tensor:
+    return new_product(a.mT, a)
+
+
+def keep_factor(ctx: Any, inputs: tuple[Tensor, str], output: Tensor) -> None:
+    a, ctx.accuracy = inputs
+    ctx.save_for_backward(a)
+
+
+def gradient_of_gram(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    """Of A: A times the sum of the gradient and its transpose."""
+    [a] = ctx.saved_tensors
+    both = gradient + gradient.mT
+    if a.dtype == torch.float64:  # of which gemm has no kernel
+        return a @ both, None
+    return gemm(a, both, ctx.accuracy), None
+
+
+gram.register_autograd(gradient_of_gram, setup_context=keep_factor)
 
 
 @contextmanager
@@ -103,5 +136,5 @@ def patch(accuracy: str = "float32") -> Iterator[Counter[str]]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*[Oo]verrid")  # which is the point
             for own in (mm, bmm, addmm):
-                library.impl(own.__name__, own, "CUDA")
+                library.impl(own.__name__, own, PATCHED)
         yield taken

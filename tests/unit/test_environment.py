@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from matmul_sweep import __version__
@@ -74,6 +75,12 @@ def test_versions_pinned_by_both_are_the_same() -> None:
     pinned = {name for name, version in ours.items() if version} - OTHER_VERSION
     assert pinned
     assert {name: theirs[name] for name in pinned} == {name: ours[name] for name in pinned}
+
+
+@pytest.mark.parametrize("requirement", [*PROJECT["project"]["dependencies"], *EXTRAS["compiler"]])
+def test_the_library_changes_no_package_of_a_program_that_it_joins(requirement: str) -> None:
+    """It says which versions are too old, and no more; .ci/run tries the oldest that it takes."""
+    assert [bound.operator for bound in Requirement(requirement).specifier] == [">="]
 
 
 @pytest.mark.long

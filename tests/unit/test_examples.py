@@ -1,13 +1,19 @@
-"""The examples that need no GPU for their logic."""
+"""The examples and the code of docs/library.md, without a GPU."""
 
+import inspect
+import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from support import ROOT
+from host_card import Card, Given, installed, laid, whole_numbers
+from support import ROOT, documented_python
 
+import matmul_sweep
+
+pytestmark = pytest.mark.filterwarnings("ignore:matmul_sweep copies")
 MUON = runpy.run_path(str(ROOT / "examples" / "muon.py"))
 
 
@@ -37,3 +43,48 @@ def test_muons_step_brings_all_singular_values_near_one(
         values = a * values + b * values**3 + c * values**5
     assert values.min() > 0.6 and values.max() < 1.3
     np.testing.assert_allclose(step(x), left * values @ right, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+    yield from installed(monkeypatch)
+
+
+def test_the_first_products_of_the_documents(card: Card) -> None:
+    code = documented_python("docs/library.md", "gemm(a, b)  # A·B")
+    a, b = laid(whole_numbers(5, 7), "rows"), laid(whole_numbers(7, 6, seed=1), "rows")
+    names: dict[str, Any] = {"a": Given(a), "b": Given(b)}
+    exec(code, names)
+    np.testing.assert_array_equal(names["c"].array, a.T @ a)
+    assert len(card.launched) > 1
+
+
+def test_the_iteration_of_the_documents(card: Card) -> None:
+    code = documented_python("docs/library.md", "b = gram(s.T")
+    x = np.random.default_rng(46).uniform(-0.3, 0.3, (8, 16)).astype("bfloat16")
+    names = {"x": Given(laid(x, "rows")), "gram": matmul_sweep.gram, "gemm": matmul_sweep.gemm}
+    exec(code, names)
+    exact, (a, b, c) = x.astype(float), (MUON[name] for name in "ABC")
+    s = exact @ exact.T
+    expected = a * exact + (b * s + c * s @ s) @ exact
+    np.testing.assert_allclose(names["x"].array.astype(float), expected, rtol=0.05, atol=0.05)
+
+
+SIGNATURES = documented_python("docs/library.md", "gemm(a, b, out=None").splitlines()
+
+
+@pytest.mark.parametrize("line", [line for line in SIGNATURES if "None" in line])
+def test_the_documented_arguments_are_those_of_the_function(line: str) -> None:
+    name, arguments = re.fullmatch(r"(\w+)\((.*)\)", line).groups()  # type: ignore[union-attr]
+    found = inspect.signature(getattr(matmul_sweep, name))
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
+    wanted = inspect.signature(eval(f"lambda {arguments}: None"))
+    assert bare == [*wanted.parameters.values()]
+
+
+def test_the_other_documented_calls(card: Card) -> None:
+    names = {"prepare": matmul_sweep.prepare, "kernels": matmul_sweep.kernels}
+    for line in SIGNATURES:
+        if "None" not in line:
+            eval(line, names)
+    assert card.compiled

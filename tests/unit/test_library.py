@@ -1,11 +1,8 @@
 """gemm and gram with a driver whose memory is the host's and whose kernels are NumPy's."""
 
-import ctypes
 import functools
 import itertools
-import math
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,201 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 from emulated import build_text
+from host_card import CONTEXT, NAN, SINGLE, Card, Given, installed, laid, touched, whole_numbers
 from support import the_catalogue
 
 import matmul_sweep
-from matmul_sweep.api import cards, kinds, requests
+from matmul_sweep.api import cards, kinds
 from matmul_sweep.api.products import known
 from matmul_sweep.catalogue.plans import Launch, Plan
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.launch import combine, device, driver, products, tensor_maps
+from matmul_sweep.launch import combine, driver
 from matmul_sweep.operations.gram import GRAM, Gram
 
-CONTEXT = 77
-SINGLE = np.float32
-NAN = np.nan
-AROUND = 99  # in memory that is no array's
-
-
-class Card:
-    """A driver that knows one card, sm_90."""
-
-    def __init__(self) -> None:
-        self.compiled, self.launched, self.slow = list[str](), list[str](), 0.0
-        self.functions: list[tuple[str, str]] = []
-        self.memory: dict[int, Any] = {}
-        self.context = CONTEXT
-
-    def __getattr__(self, name: str) -> Callable[..., int]:
-        return lambda *_: 0
-
-    def cuDevicePrimaryCtxRetain(self, context: Any, _: object) -> int:
-        context._obj.value = CONTEXT
-        return 0
-
-    def cuCtxGetCurrent(self, context: Any) -> int:
-        context._obj.value = self.context
-        return 0
-
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, _: object) -> int:
-        value._obj.value = 9 if attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"] else 0
-        return 0
-
-    def cuModuleLoad(self, handle: Any, path: bytes) -> int:
-        self.functions.append((path.decode().rsplit("/")[-1].removesuffix(".cubin"), ""))
-        handle._obj.value = len(self.functions)
-        return 0
-
-    def cuModuleGetFunction(self, handle: Any, module: Any, name: bytes) -> int:
-        self.functions.append((self.functions[module.value - 1][0], name.decode()))
-        handle._obj.value = len(self.functions)
-        return 0
-
-    def cuMemAlloc_v2(self, address: Any, size: Any, *_: object) -> int:
-        room = np.full(size.value + 1024, 0xFF, np.uint8)  # NaN in every number type
-        address._obj.value = -(-room.ctypes.data // 1024) * 1024
-        self.memory[address._obj.value] = room
-        return 0
-
-    cuMemAllocAsync = cuMemAlloc_v2
-
-    def cuMemFree_v2(self, address: Any, *_: object) -> int:
-        self.memory.pop(address.value, None)  # that of a test before may be left
-        return 0
-
-    cuMemFreeAsync = cuMemFree_v2
-
-    def cuMemcpyHtoD_v2(self, to: Any, source: Any, size: Any) -> int:
-        ctypes.memmove(to.value, source.value, size.value)
-        return 0
-
-    cuMemcpyDtoH_v2 = cuMemcpyHtoD_v2
-
-    def cuLaunchKernelEx(self, wanted: Any, handle: Any, parameters: Any, extra: None) -> int:
-        source, function = self.functions[handle.value - 1]
-        self.launched.append(function)
-        self.stream = wanted._obj.stream
-        time.sleep(self.slow)
-
-        def read(first: int, kind: Any, count: int) -> list[Any]:
-            found = [kind.from_address(parameters[first + i]) for i in range(count)]
-            return [getattr(each, "value", each) for each in found]
-
-        if source == "combine":
-            dtype, extent = function.removeprefix("combine_"), read(2, ctypes.c_int, 2)
-            places = zip(read(0, ctypes.c_uint64, 2), read(4, combine.Strides, 2), strict=True)
-            t, c = (matrix(at, dtype, extent, [s.down, s.right]) for at, s in places)
-            alpha, beta = read(6, ctypes.c_double, 2)
-            c[...] = (alpha * t if alpha else 0) + (beta * c if beta else 0)
-        elif (
-            function
-            == (kernel := the_catalogue().buildable[source.removesuffix("-adds")].kernel).functions[
-                -1
-            ]
-        ):
-            matrices, dimensions = kernel.product.signature
-            shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
-            addresses = read(0, ctypes.c_uint64, matrices)
-            assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
-            extents = (*shape.inputs, shape.output)
-            *inputs, c = (
-                matrix(address, dtype.name, extent, (extent[1], 1))
-                for address, dtype, extent in zip(
-                    addresses, kernel.product.dtypes, extents, strict=True
-                )
-            )
-            left, right = kernel.product.factors(*inputs)
-            made = left.astype(np.float64) @ right.astype(np.float64)
-            if kernel.epilogue:
-                alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
-                [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
-                assert source.endswith("-adds") or (alpha, beta) == (1, 0)
-                d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else np.zeros(())
-                made = alpha * made + beta * d.astype(np.float64)
-            c[...] = made
-        return 0
-
-
-def matrix(address: int, dtype: str, extent: Any, strides: Any) -> np.ndarray:
-    """The matrix at an address; strides are in elements."""
-    memory = (ctypes.c_ubyte * (1 << 24)).from_address(address)
-    return np.ndarray(extent, dtype, memory, 0, [np.dtype(dtype).itemsize * s for s in strides])
-
-
-class Given:
-    """An array on the card."""
-
-    def __init__(self, array: np.ndarray, stream: int | None = None) -> None:
-        self.array, self.shape, self.stream = array, array.shape, stream
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        # The type itself, because NumPy's text for bfloat16 is that for any two bytes.
-        own = {"stream": self.stream, "typestr": self.array.dtype}
-        return self.array.__array_interface__ | own
-
-    def swapaxes(self, one: int, other: int) -> "Given":
-        return Given(self.array.swapaxes(one, other))
-
-
-class Views(kinds.Kind):
-    """The kind of Given, like PyTorch's and CuPy's."""
-
-    has_views = allocates = True
-
-    def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Given:
-        return Given(laid(np.full(shape, NAN, dtype), "rows"))
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:matmul_sweep copies")
+LAYOUTS = ("rows", "columns", "gaps", "odd")
+FACTORS = [(1, 0), (2, 0), (1, 3), (-2, 1), (0, 2), (0, 0)]
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
-    made = Card()
-    monkeypatch.setattr(driver, "library", lambda: made)
-    monkeypatch.setattr(tensor_maps, "library", lambda: made)
-    monkeypatch.setattr(device, "count", lambda: 1)
-    monkeypatch.setattr(cards, "compile_into", lambda own, *_: made.compiled.append(own.name))
-    monkeypatch.setattr(combine, "build_cubin", lambda *_: None)
-    monkeypatch.setattr(products, "compile_record", lambda *_: {})
-    monkeypatch.setitem(kinds.KINDS, "test_library", Views)
-    for kept in (cards.card, kinds.kind_of, kinds.one, requests.tell_of_copies):
-        kept.cache_clear()  # type: ignore[attr-defined]
-    known.requests.clear()
-    yield made
-    cards.card.cache_clear()
-    known.requests.clear()
-
-
-def whole_numbers(*shape: int, dtype: Any = SINGLE, seed: int = 0) -> np.ndarray:
-    """Whose sums are exact in every order."""
-    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
-
-
-def laid(array: np.ndarray, how: str) -> np.ndarray:
-    """The same numbers, in memory of their own: row-major, column-major, with gaps between rows,
-    or from an odd address on."""
-    if how == "columns":
-        return laid(array.swapaxes(-1, -2), "rows").swapaxes(-1, -2)
-    *before, columns = array.shape
-    room = (*before, columns + 4 * (how == "gaps"))
-    memory = np.full(math.prod(room) + 64, AROUND, array.dtype)
-    start = -memory.ctypes.data // memory.itemsize % 16 + (how == "odd")
-    found = memory[start : start + math.prod(room)].reshape(room)[..., :columns]
-    found[...] = array
-    return found
-
-
-def touched(array: np.ndarray) -> int:
-    """How many elements were written of the memory of an array that was laid."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return np.count_nonzero(array != AROUND)
-
-
-LAYOUTS = ("rows", "columns", "gaps", "odd")
-FACTORS = [(1, 0), (2, 0), (1, 3), (-2, 1), (0, 2), (0, 0)]
+    yield from installed(monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -291,13 +112,48 @@ def test_d_may_be_an_input_or_c(calls: Card) -> None:
     np.testing.assert_array_equal(out, made)
 
 
-def test_a_stack_has_a_stack_of_ds(calls: Card) -> None:
-    a, b = whole_numbers(3, 8, 8), whole_numbers(8, 8, seed=1)
-    d = whole_numbers(3, 8, 8, seed=2)
-    for dtype in ("bfloat16", "float32"):
-        own = [Given(laid(array.astype(dtype), "rows")) for array in (a, b, d)]
-        made = matmul_sweep.gemm(*own[:2], d=own[2], beta=2).array
-        np.testing.assert_array_equal(made, a @ b + 2 * d)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout_of_d", [*LAYOUTS, "interleaved"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_stack_has_a_stack_of_ds(calls: Card, dtype: str, layout: str, layout_of_d: str) -> None:
+    a, d = (whole_numbers(3, 8, 8, dtype=dtype, seed=seed) for seed in (0, 2))
+    if layout_of_d == "interleaved":
+        given = laid(d.swapaxes(0, 1), "rows").swapaxes(0, 1)
+    else:
+        given = laid(d, layout_of_d)
+    for b in (whole_numbers(8, 8, dtype=dtype, seed=1), whole_numbers(3, 8, 8, dtype=dtype)):
+        own = Given(laid(a, layout)), Given(laid(b, layout))
+        for alpha, beta in FACTORS:
+            made = matmul_sweep.gemm(*own, d=Given(given), alpha=alpha, beta=beta).array
+            np.testing.assert_array_equal(made, alpha * (a @ b) + beta * d)
+
+
+# How D is given, and what a float32 product takes beside its kernel: launches, pieces of memory.
+ADDITIONS = [
+    ({}, 0, 0),
+    ({"alpha": 2}, 1, 0),
+    ({"beta": 2}, 1, 1),
+    ({"beta": 2, "d": "c"}, 1, 1),
+    ({"beta": 2, "d": "rows"}, 1, 0),
+    ({"beta": 2, "d": "columns"}, 1, 0),
+    ({"beta": 2, "d": "gaps"}, 1, 0),
+    ({"beta": 2, "d": "rows", "alpha": 0}, 0, 0),
+    ({"d": "rows"}, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("options", "passes", "memory"), ADDITIONS)
+def test_what_an_addition_costs(
+    calls: Card, options: dict[str, Any], passes: int, memory: int
+) -> None:
+    a, b, c = (laid(whole_numbers(8, 8, seed=seed), "rows") for seed in range(3))
+    out, d = Given(c), options.pop("d", None)
+    addend = laid(whole_numbers(8, 8, seed=3), d) if d and d != "c" else c.copy()
+    given = Given(c) if d == "c" else d and Given(addend)
+    expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * addend
+    matmul_sweep.gemm(Given(a), Given(b), out, d=given, **options)
+    np.testing.assert_array_equal(c, expected)
+    assert (len(calls.launched) - 1, calls.allocated) == (passes, memory)
 
 
 # A bfloat16 product and what its kernels are; `x` is row-major.
@@ -508,8 +364,31 @@ def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
     matmul_sweep.prepare([(48, 32)])  # gram of float32
     assert len(calls.compiled) == 3
     matmul_sweep.prepare([(1001, 999)], "bfloat16")  # 999 rows of 1001 for AAᵀ
-    assert calls.compiled[-1].startswith("gram_padded_bf16")
+    plain, adding = sorted(calls.compiled[3:])
+    assert plain.startswith("gram_padded_bf16") and adding == f"{plain}-adds"
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. If ")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "error", "words"),
+    [
+        ((64, 64, 64), {}, ValueError, "a list of shapes.* and 64 is none"),
+        ([(64,)], {}, ValueError, r"\(64,\) is none"),
+        ([(64, 64, 64, 64)], {}, ValueError, "is none"),
+        ([(0, 64, 64)], {}, ValueError, "each side from 1 to"),
+        ([(64, 64, 2**31)], {}, ValueError, "each side from 1 to"),
+        ([(64, 64.5, 64)], {}, ValueError, "is none"),
+        ([(64, 64, 64)], {"dtype": "float64"}, TypeError, "no kernel multiplies float64"),
+        ([(64, 64, 64)], {"accuracy": "best"}, ValueError, "accuracy is one of"),
+        ([(64, 64, 64)], {"kernel": "nothing"}, ValueError, "nothing"),
+    ],
+)
+def test_what_cannot_be_compiled_ahead_is_told(
+    calls: Card, shapes: Any, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        matmul_sweep.prepare(shapes, **options)
+    assert calls.compiled == []
 
 
 def square(**changes: Any) -> Given:
@@ -517,6 +396,8 @@ def square(**changes: Any) -> Given:
 
 
 SHARED = np.zeros((4, 8), SINGLE)
+READ_ONLY = np.zeros((4, 4), SINGLE)
+READ_ONLY.flags.writeable = False
 MISTAKES = [
     ((square(dtype=">f4"), square(dtype=">f4")), {}, TypeError, "bytes in the other order"),
     ((square(), Given(np.zeros((5, 4), SINGLE))), {}, ValueError, r"\(4, 4\) and \(5, 4\)"),
@@ -533,6 +414,11 @@ MISTAKES = [
     ((square(), square()), {"d": square(dtype="float64")}, TypeError, "float32, float64"),
     ((square(), square()), {"d": np.zeros((4, 4), SINGLE)}, TypeError, "several libraries"),
     ((square(), square()), {"beta": 1}, ValueError, "nothing to add: give d or out"),
+    ((square(), square(), square()), {"alpha": "2"}, TypeError, "must be real number, not str"),
+    ((square(), square(), square()), {"beta": 2j}, TypeError, "must be real number, not complex"),
+    ((square(), Given(np.zeros((4, 4), SINGLE), device=1)), {}, ValueError, "ones on GPU 0, GPU 1"),
+    ((square(), Given(np.zeros((4, 4), SINGLE), device=-1)), {}, ValueError, "the CPU, GPU 0"),
+    ((square(), square(), Given(READ_ONLY)), {}, ValueError, "out is read-only"),
     ((square(), square(), Given(SHARED[:, :4])), {"d": Given(SHARED[:, 2:6]), "beta": 1},
      ValueError, "a part of d"),
     ((square(), square()), {"accuracy": "best"}, ValueError, "float32, ieee"),
@@ -552,6 +438,50 @@ def test_a_mistake_is_a_sentence_and_nothing_is_launched(
     with pytest.raises(error, match=words):
         matmul_sweep.gemm(*arrays, **options)
     assert calls.launched == []
+
+
+def test_a_card_that_does_not_run_the_kernel_that_is_named(calls: Card) -> None:
+    calls.major = 8
+    with pytest.raises(RuntimeError, match=r"three_products.* needs compute capability 9.0a, not"):
+        matmul_sweep.gemm(square(), square(), kernel="three_products")
+    assert calls.launched == []
+    matmul_sweep.gemm(square(), square())
+
+
+def test_memory_that_does_not_suffice_for_numpys_arrays(
+    calls: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "cuMemAlloc_v2", lambda *_: driver.OUT_OF_MEMORY, raising=False)
+    a, out = np.zeros((4, 4), SINGLE), np.ones((4, 4), SINGLE)
+    with pytest.raises(MemoryError):
+        matmul_sweep.gemm(a, a, out)
+    assert (out == 1).all() and calls.launched == []
+
+
+def test_memory_of_the_cpu_that_calls_itself_cudas(
+    calls: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(kinds.KINDS, Given.__module__, kinds.Kind)
+    monkeypatch.setattr(
+        calls, "cuPointerGetAttribute", lambda *_: kinds.INVALID_VALUE, raising=False
+    )
+    with pytest.raises(ValueError, match=r"not ones on the CPU$"):
+        matmul_sweep.gemm(square(), square(), square())
+
+
+def test_each_gpu_has_its_own_kernels(calls: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of arrays on the second one, while the first is current."""
+    entered = list[int]()
+    note = lambda context: entered.append(context.value) or 0  # noqa: E731
+    monkeypatch.setattr(calls, "cuCtxPushCurrent_v2", note, raising=False)
+    for which in (0, 1):
+        a = Given(laid(whole_numbers(8, 8), "rows"), device=which)
+        made = matmul_sweep.gemm(a, a)
+        np.testing.assert_array_equal(made.array, a.array @ a.array)
+        assert made.device == which
+    assert entered[-1] == CONTEXT + 1
+    loaded = [source for source, function in calls.functions if not function]
+    assert len(loaded) == 2 and len({*loaded}) == 1
 
 
 def test_columns_beside_one_another_are_apart(calls: Card) -> None:

@@ -47,21 +47,24 @@ class Call:
 
     def __init__(
         self, card: Card, dtype: str, arranged: Arrangement, way: int, product: Prepared | None,
-        in_store: bool = False, move: Copy | None = None,
+        in_store: bool = False, beside: Matrices | None = None, move: Copy | None = None,
     ) -> None:  # fmt: skip
         """product: the kernel's, None where nothing is multiplied. in_store: it scales and adds
-        itself, a D that lies as C does. move: of D to C, which is D then."""
+        itself, a D that lies as C does. beside: D, if it is added from its own place to C. move: of
+        D to C, which is D then."""
         inputs, output = arranged.inputs, arranged.output
         self.card, self.dtype, self.product, self.count = card, dtype, product, output.count
-        self.in_store, self.move = in_store, move
+        self.in_store, self.beside, self.move = in_store, beside, move
         self.scratch_bytes = product.workspace_bytes if product else 0
         self.steps = [each.apart * DTYPES[dtype].bytes for each in (*inputs, output)]
+        self.step_of_d = (beside or output).apart * DTYPES[dtype].bytes
         self.copies = [None if each.by_rows or not product else self.copy(each) for each in inputs]
         # The product goes elsewhere first, and from there to C.
-        self.apart = bool(product) and not in_store and (way == ADDED or not output.by_rows)
+        in_the_way = not output.by_rows or (way == ADDED and not beside)
+        self.apart = bool(product) and not in_store and in_the_way
         dense = Matrices.dense(output.extent)
         self.place = self.room_for(dense) if self.apart else 0
-        source = dense if self.apart else output
+        source = beside or (dense if self.apart else output)
         combines = self.apart or (way != PLAIN and not in_store)
         self.last = self.combine(source, output) if combines else None
         alone = not (any(self.copies) or self.last or move or self.count > 1)
@@ -107,7 +110,7 @@ class Call:
             addend = addresses[-1]
         for which in range(self.count):
             own = [each + which * step for each, step in zip(addresses, self.steps, strict=True)]
-            added = addend + which * self.steps[-1]
+            added = addend + which * self.step_of_d
             self.launch_one(stream, scratch, own, added, alpha, beta, which == 0)
 
     def launch_one(
@@ -127,4 +130,8 @@ class Call:
             factors = (alpha, beta, addend) if self.in_store else ()
             self.product(stream, scratch, [*inputs, result], *factors)
         if self.last:
-            self.last(stream, result, output, alpha if self.product else 0, beta)
+            scale = alpha if self.product else 0
+            if self.beside:
+                self.last(stream, addend, output, beta, scale)
+            else:
+                self.last(stream, result, output, scale, beta)

@@ -67,6 +67,12 @@ def card(ordinal: int) -> Card:
     return Card(ordinal)
 
 
+def check_accuracy(accuracy: str) -> None:
+    """Raise ValueError for what is none."""
+    if accuracy not in ACCURACIES:
+        raise ValueError(f"accuracy is one of {', '.join(ACCURACIES)}, not '{accuracy}'")
+
+
 def operation_for(dtype: str, symmetric: bool) -> Operation | None:
     """C = AᵀA or C = AB with all matrices of this number type; None where no kernel has that."""
     own = (o for o in OPERATIONS.values() if o.dtype == o.output == dtype)

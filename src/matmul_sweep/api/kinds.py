@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from matmul_sweep.launch import driver
 from matmul_sweep.launch.driver import Memory, StreamMemory, call
 
 ALIGNMENT = 16  # bytes: kernels take matrices that begin at multiples of it
@@ -26,7 +27,9 @@ class Seen(NamedTuple):
 
 
 Look = tuple[Any, ...]
+ON_CPU = -1  # in the place of a GPU's number
 ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
+INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 
 
@@ -93,7 +96,9 @@ class Kind:
         """Called after the last launch; likewise."""
 
     def written(self, array: Any) -> None:
-        """Told of an `out` that a product writes."""
+        """Told of an `out` that a product writes. Raises the kind's error if nobody may."""
+        if array.__cuda_array_interface__["data"][1]:
+            raise self.wrong("out is read-only: give another array")
 
 
 class Torch(Kind):
@@ -161,6 +166,9 @@ class Cupy(Kind):
     def seen(self, array: Any) -> Look:
         return array.dtype, array.data.device_id, array.shape, array.strides
 
+    def written(self, array: Any) -> None:
+        """CuPy's arrays can all be written to."""
+
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return self.cupy.cuda.get_current_stream(device).ptr
 
@@ -170,6 +178,8 @@ class Cupy(Kind):
 
     def scratch(self, size: int, device: int, stream: int) -> tuple[object, int]:
         with self.cupy.cuda.Device(device):
+            if is_capturing(stream):  # CuPy's pool would give it to others, and the graph use it
+                return super().scratch(size, device, stream)
             memory = self.cupy.cuda.alloc(size)
         return memory, memory.ptr
 
@@ -189,11 +199,16 @@ class Jax(Kind):
     writable = False
 
     def address(self, array: Any) -> int:
+        if isinstance(array, sys.modules["jax"].core.Tracer):
+            raise TypeError("an array within jax.jit has no memory yet: multiply outside of it")
+        if (count := len(array.devices())) > 1:
+            raise ValueError(f"an array on {count} devices: give what one of them has")
         return array.block_until_ready().unsafe_buffer_pointer()
 
     def seen(self, array: Any) -> Look:
         [device] = array.devices()
-        return array.dtype, device.local_hardware_id, array.shape, None
+        place = ON_CPU if device.platform == "cpu" else device.local_hardware_id
+        return array.dtype, place, array.shape, None
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return 0
@@ -259,11 +274,22 @@ def wait_for(stream: int, other: int) -> None:
     call("cuEventDestroy_v2", event)  # it goes when the wait is over
 
 
+def is_capturing(stream: int) -> bool:
+    """Whether a graph is captured from a stream."""
+    status = c_int()
+    call("cuStreamIsCapturing", c_void_p(stream), byref(status))
+    return bool(status.value)
+
+
 def ordinal(address: int) -> int:
-    """The number of the GPU that has an address."""
+    """The number of the GPU that has an address, or ON_CPU. Raises DriverError."""
     found = c_int()
     if address:
-        call("cuPointerGetAttribute", byref(found), ORDINAL, c_uint64(address))
+        error = driver.library().cuPointerGetAttribute(byref(found), ORDINAL, c_uint64(address))
+        if error == INVALID_VALUE:
+            return ON_CPU
+        if error:
+            raise driver.failure("cuPointerGetAttribute", error)
     return found.value
 
 

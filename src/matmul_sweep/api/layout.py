@@ -104,34 +104,40 @@ def share_memory(itemsize: int, one: tuple[int, Matrices], other: tuple[int, Mat
 @dataclass(frozen=True)
 class Arrangement:
     """A product as its kernel computes it. order: the factors, as places among the arrays given.
-    by_columns: a new C is to be column-major."""
+    addend: D, if it has a place of its own. by_columns: a new C is to be column-major."""
 
     inputs: Sequence[Matrices]
     output: Matrices
     order: Sequence[int]
+    addend: Matrices | None = None
     by_columns: bool = False
 
 
-def arranged_gram(a: Matrices, output: Matrices) -> Arrangement:
+def arranged_gram(a: Matrices, output: Matrices, addend: Matrices | None) -> Arrangement:
     """AᵀA, whose transpose is the same."""
-    return Arrangement([a], output if output.by_rows else output.transposed, [0])
+    if output.by_rows:
+        return Arrangement([a], output, [0], addend)
+    return Arrangement([a], output.transposed, [0], addend and addend.transposed)
 
 
 def arranged_gemm(
-    inputs: Sequence[Matrices], output: Matrices, order: Sequence[int], free: bool
-) -> Arrangement:
+    inputs: Sequence[Matrices], output: Matrices, order: Sequence[int], free: bool,
+    addend: Matrices | None,
+) -> Arrangement:  # fmt: skip
     """AB, or Cᵀ = BᵀAᵀ where fewer elements are then copied; a stack times one matrix is one tall
     matrix, if memory allows. free: C is new and may be column-major."""
     left, right = inputs
     tall, result = left.merged(), output.merged()
     if right.count == tall.count == result.count == 1 and tall.extent[0] == result.extent[0]:
         free, left, output = free and result is output, tall, result
+        addend = addend and addend.merged()
     given = [left, right] if free else [left, right, output]
     straight = sum(each.elements for each in given if not each.by_rows)
     turned = sum(each.elements for each in given if not each.transposed.by_rows)
     if straight <= turned:
-        return Arrangement([left, right], output, order)
-    output = output.transposed
+        return Arrangement([left, right], output, order, addend)
+    output, addend = output.transposed, addend and addend.transposed
     if free:
         output = Matrices.dense((output.count, *output.extent))
-    return Arrangement([right.transposed, left.transposed], output, [*reversed(order)], free)
+    turned_inputs, turned_order = [right.transposed, left.transposed], [*reversed(order)]
+    return Arrangement(turned_inputs, output, turned_order, addend, free)

@@ -3,9 +3,14 @@
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from operator import index
+from typing import Any
 
-from matmul_sweep.api.cards import card, catalogue, chosen, operation_for
+from matmul_sweep.api.cards import card, catalogue, check_accuracy, chosen, operation_for
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.operations.operation import Operation
+from matmul_sweep.operations.shapes import LARGEST, Shape
 
 
 def kernels() -> dict[str, str]:
@@ -20,18 +25,33 @@ def prepare(
     accuracy: str = "float32", device: int = 0,
 ) -> None:  # fmt: skip
     """Compile what products of these shapes take on a GPU, so that no call has to: (m, n, k) of
-    gemm, (m, n) of gram, with alpha = 1 and beta = 0. Raises what gemm does."""
+    gemm, (m, n) of gram. Raises what gemm does."""
+    check_accuracy(accuracy)
     gpu, wanted = card(device), dict[str, Variant]()
     for extents in shapes:
-        operation = operation_for(dtype, symmetric=len(extents) == 2)
-        if not operation and len(extents) == 2:  # gram by gemm's kernels
-            m, n = extents
-            operation, extents = operation_for(dtype, symmetric=False), (n, n, m)
-        if not operation:
-            raise TypeError(f"no kernel multiplies {dtype} at {tuple(extents)}")
-        # A kernel that computes AAᵀ has the A of gram transposed.
-        shape = operation.shape(*(extents[::-1] if operation.right_transposed else extents))
+        operation, shape = product(extents, dtype)
         variant = chosen(kernel, accuracy, operation, shape, gpu.architecture)
-        wanted[variant.slug] = variant
+        wanted |= {each.slug: each for each in (variant, variant.adding)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(gpu.compiled, wanted.values()))
+        compiled = pool.map(gpu.compiled, wanted.values())
+        _ = gpu.combining  # what copies and adds is compiled meanwhile
+        list(compiled)
+
+
+def product(extents: Any, dtype: str) -> tuple[Operation, Shape]:
+    """What is computed for (m, n, k) or (m, n), and its shape as the kernel has it. Raises
+    ValueError, and TypeError for a number type without a kernel."""
+    sides: tuple[int, ...] = ()
+    with suppress(TypeError):  # of what is no row of whole numbers
+        sides = tuple(map(index, extents))
+    if len(sides) not in (2, 3) or not all(0 < side <= LARGEST for side in sides):
+        raise ValueError(f"prepare takes a list of shapes, (m, n, k) of gemm or (m, n) of gram, "
+                         f"each side from 1 to {LARGEST}, and {extents} is none")  # fmt: skip
+    operation = operation_for(dtype, symmetric=len(sides) == 2)
+    if not operation and len(sides) == 2:  # gram by gemm's kernels
+        m, n = sides
+        operation, sides = operation_for(dtype, symmetric=False), (n, n, m)
+    if not operation:
+        raise TypeError(f"no kernel multiplies {dtype} at {sides}")
+    # A kernel that computes AAᵀ has the A of gram transposed.
+    return operation, operation.shape(*(sides[::-1] if operation.right_transposed else sides))

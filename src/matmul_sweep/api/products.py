@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Sequence
+from ctypes import c_double
 from typing import Any
 
 import numpy as np
 
-from matmul_sweep.api.calls import way_of
+from matmul_sweep.api.calls import PLAIN, way_of
 from matmul_sweep.api.cards import card
 from matmul_sweep.api.kinds import DeviceArray, Host, kind_of
 from matmul_sweep.api.requests import Question, Request
@@ -74,7 +75,13 @@ def multiply(
         if kind_of(type(array)) is not kind:
             raise kind.wrong_type(f"arrays of several libraries: {names(given)}")
     addresses, looks = kind.look(given)
+    both = d is not None and out is not None
+    if both and addresses[-2] == addresses[-1] and looks[-2] == looks[-1]:  # D is C
+        d, given, looks = None, (*inputs, out), looks[:-1]
+        del addresses[-1]
     way = way_of(alpha, beta)
+    if way != PLAIN:
+        alpha, beta = c_double(alpha).value, c_double(beta).value  # TypeError of what is no number
     if beta and d is None and out is None:
         raise kind.wrong("beta is not 0, and there is nothing to add: give d or out")
     key = kind, symmetric, kernel, accuracy, way, d is not None, out is None, looks

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from matmul_sweep.api.calls import ADDED, EMPTY, PLAIN, Call, Copy
-from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
+from matmul_sweep.api.cards import card, check_accuracy, chosen, operation_for
 from matmul_sweep.api.kinds import Kind, Seen
 from matmul_sweep.api.layout import Matrices, arranged_gemm, arranged_gram, share_memory
 from matmul_sweep.catalogue.entries import Variant
@@ -74,10 +74,10 @@ class Request:
             check_output(question, self.shape, output)
         if self.operation.symmetric:
             left = inputs[0].transposed if self.operation.right_transposed else inputs[0]
-            self.arranged = arranged_gram(left, output)
+            self.arranged = arranged_gram(left, output, self.addend)
         else:
             free = question.new and self.kind.has_views
-            self.arranged = arranged_gemm(inputs, output, order, free)
+            self.arranged = arranged_gemm(inputs, output, order, free, self.addend)
         self.straight = list(self.arranged.order) in ([0], [0, 1])
         self.itemsize = question.itemsize
         self.spans = [[self.itemsize * end for end in each.span] for each in self.given]
@@ -121,14 +121,21 @@ class Request:
             product = gpu.product(self.variant, owner).prepared(self.product_shape)
         epilogue = self.variant and self.variant.kernel.epilogue and self.way != PLAIN
         in_store, dtype = bool(epilogue) and arranged.output.by_rows, self.operation.dtype
-        stays = self.way not in (ADDED, EMPTY) or (in_store and self.addend == self.c)
+        beside = self.beside(in_store)
+        stays = beside or self.way not in (ADDED, EMPTY) or (in_store and self.addend == self.c)
         move = None if not self.addend or stays else Copy(gpu, dtype, self.addend, self.c)
-        call = Call(gpu, dtype, arranged, self.way, product, in_store, move)
+        call = Call(gpu, dtype, arranged, self.way, product, in_store, beside, move)
         if any(call.copies):
             tell_of_copies()
         if len(self.calls) == MOST_STREAMS:
             self.calls.clear()
         return self.calls.setdefault(stream, call)
+
+    def beside(self, in_store: bool) -> Matrices | None:
+        """D, if it is added from its own place to a product that is in C by then."""
+        d, c = self.arranged.addend, self.arranged.output
+        able = self.way == EMPTY or (self.way == ADDED and not in_store and c.by_rows)
+        return d if d and able and (d.extent, d.count) == (c.extent, c.count) else None
 
     def new(self) -> Any:
         """A new C."""
@@ -170,7 +177,9 @@ class Request:
         kind.finish(stream)
 
     def check_apart(self, addresses: list[int]) -> None:
-        """Raise the kind's error if C shares memory with another array, and is not D."""
+        """Raise the kind's error if C shares memory with another array."""
+        if self.empty:
+            return
         target, (low, high) = addresses[-1], self.spans[-1]
         c = target, self.given[-1]
         for i, (at, own, (first, end)) in enumerate(
@@ -181,21 +190,19 @@ class Request:
                 continue
             if i < self.factors:
                 raise self.kind.wrong("out shares memory with an input: give it its own")
-            if (at, own) != c:
-                raise self.kind.wrong("out shares memory with a part of d: give it its own, or d")
+            raise self.kind.wrong("out shares memory with a part of d: give it its own, or d")
 
 
 def operation_of(question: Question) -> Operation:
     """What is computed. Raises the kind's errors for number types and devices, and ValueError."""
     kind, seen = question.kind, question.seen
-    if question.accuracy not in ACCURACIES:
-        raise ValueError(f"accuracy is one of {', '.join(ACCURACIES)}, not '{question.accuracy}'")
+    check_accuracy(question.accuracy)
     types = [kind.dtype(each.dtype) for each in seen]
     if len(set(types)) > 1:
         raise kind.wrong_type(f"arrays of several number types: {', '.join(types)}")
     devices = [each.device for each in seen]
     if len(set(devices)) > 1 or min(devices) < 0:
-        places = ", ".join("the CPU" if each < 0 else f"GPU {each}" for each in devices)
+        places = ", ".join("the CPU" if each < 0 else f"GPU {each}" for each in sorted({*devices}))
         raise kind.wrong(f"arrays of one GPU are wanted, not ones on {places}")
     symmetric = question.symmetric and operation_for(types[0], True)
     operation = symmetric or operation_for(types[0], False)
