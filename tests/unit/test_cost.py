@@ -50,7 +50,7 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         ({"layout": None}, "32x64x100", [100, 0, 0, 0], 1, 0, 0),
         # Eight whole tiles for four blocks.
         (ONE, "256x64x80", [20, 0, 0, 0], 2, 0, 0),
-        # Nine tiles of 16 slabs are two waves and a quarter: a whole tile for each block, and of the
+        # Nine tiles of 16 slabs are two waves and a quarter: a whole tile for each block, of the
         # five tiles that are left a stretch of 5·16/4 = 20 slabs.
         (ONE, "288x64x128", [36, 0, 0, 0], 3, 1, 0),
         # One tile of 16 slabs, shared by four blocks: one adds three sums. No stretch has fewer
