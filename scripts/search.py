@@ -107,13 +107,19 @@ class Race:
         times = self.times(launches)
         library = min((own.name for own in self.libraries), key=times.__getitem__)
         own = [v.name for v in variants if v.name in launches]
-        least = min(times[name] for name in own)
+        least = min((times[name] for name in own), default=0)
         names = [library, *(name for name in own if times[name] <= NEAR * least)]
         taken: dict[str, list[Block]] = {name: [] for name in names}
         for _ in range(count):
             for name in self.random.permutation(names):
-                block = alone.block(shape.operations, launches[name], block_s=SWING_S)
-                taken[name].append(block)
+                try:
+                    block = alone.block(shape.operations, launches[name], block_s=SWING_S)
+                    taken[name].append(block)
+                except TimeoutError as error:  # a busy host; the other rows stay
+                    tqdm.write(f"{name} at {shape}: {error}")
+        taken = {name: own for name, own in taken.items() if own}
+        if library not in taken:
+            return []
         drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
         rows = self.rows(
             errors, {name: median(b.time_ms for b in own) for name, own in taken.items()}
