@@ -10,24 +10,6 @@ MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 
 COUNTS = (14, 15, 16)  # of moduli that a product may take
 LARGEST_SUM = 1 - Fraction(1, 2**12)  # of a sum, as a share of P/2
 
-TOP = """\
-// The numbers of the Chinese remainder theorem (residues.cu) for the first 14, 15 and 16 moduli,
-// whose product is P. tests/chinese.py computes them exactly, and a test holds this file to them.
-//
-//     limit           the largest product of two columns' norms, (1 - 2^-12) P / 2
-//     high, low       for each modulus p the number between -P/2 and P/2 that is 1 modulo p and 0
-//                     modulo the others, in two parts
-//     product_high,   P
-//     product_low
-//     inverse         1 / P
-//
-// High parts are multiples of a power of two, so that sums of them times residues are exact.
-#pragma once
-
-template <int moduli>
-struct Remainder;
-"""
-
 
 def balanced(x: int, modulus: int) -> int:
     """The number congruent to x from -modulus/2 on and below modulus/2."""
@@ -54,31 +36,15 @@ def split(number: int, exponent: int) -> tuple[float, float]:
     return float(high), float(number - high)
 
 
-def remainder(count: int) -> str:
-    """The numbers for as many moduli, in C++."""
+def remainder(count: int) -> dict[str, list[float]]:
+    """The numbers of remainders.cuh for as many moduli, by their names there."""
     product, exponent = math.prod(MODULI[:count]), grain(count)
     pairs = [split(weight, exponent) for weight in weights(count)]
-    high, low = (
-        ",\n".join(f"        {x.hex()}" for x in part) for part in zip(*pairs, strict=True)
-    )
+    high, low = ([*part] for part in zip(*pairs, strict=True))
     product_high, product_low = split(product, exponent)
     inverse = float(1 / Fraction(product))
-    return f"""
-template <>
-struct Remainder<{count}> {{
-    static constexpr double limit = {limit(count).hex()}, inverse = {inverse.hex()};
-    static constexpr double product_high = {product_high.hex()}, product_low = {product_low.hex()};
-    static constexpr double high[] = {{
-{high}}};
-    static constexpr double low[] = {{
-{low}}};
-}};
-"""
-
-
-def header() -> str:
-    """The text of remainders.cuh."""
-    return TOP + "".join(map(remainder, COUNTS))
+    return {"limit": [limit(count)], "inverse": [inverse], "product_high": [product_high],
+            "product_low": [product_low], "high": high, "low": low}  # fmt: skip
 
 
 def limit(count: int) -> float:

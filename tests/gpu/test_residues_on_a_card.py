@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kinds_of_columns import EASY, HARD, KINDS, fooling
+from kinds import BOUND, COLUMNS, EASY, HARD, errors, fooling
 
 import matmul_sweep
 from matmul_sweep.catalogue.entries import Variant
@@ -26,7 +26,6 @@ LIBRARY = KERNELS.variant("cublas_dsyrk")
 NATIVE = KERNELS.variant("gram_tensor_streamed/128-patch8")
 TILES_OF_128 = KERNELS["residues"].tiled("128", {**COMPONENTWISE.parameters, "SIDE": 128})
 DRAWN, SIDE = 64, 1024  # columns of A that are drawn, and all: they repeat
-BOUND = 2.0**-48 + 2.0**-52  # of Σ|a||b|
 
 Products = Callable[[Sequence[Variant], np.ndarray], list[np.ndarray]]
 
@@ -48,13 +47,6 @@ def products(runner: GpuRunner, compiled: Callable[[Variant], Path]) -> Products
         return [runner.multiply(variant, Gram(*a.shape), a) for variant in variants]
 
     return run
-
-
-def errors(c: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """As shares of Σ|a||b|."""
-    wide = a.astype(np.longdouble)
-    terms = np.abs(wide).T @ np.abs(wide)
-    return np.abs(c - wide.T @ wide) / np.where(terms > 0, terms, 1)
 
 
 @pytest.mark.parametrize("kind", EASY)
@@ -140,7 +132,7 @@ def test_it_takes_no_longer_than_it_should(
     kind: str, variant: Variant, rival: Variant, most: float,
 ) -> None:  # fmt: skip
     """Launches one behind the other; config/residues.yaml times it as a program gets it."""
-    shape, a = Gram(8192, 8192), KINDS[kind](np.random.default_rng(1), 8192, 8192)
+    shape, a = Gram(8192, 8192), COLUMNS[kind](np.random.default_rng(1), 8192, 8192)
     times: list[float] = []
     for each in (variant, rival):
         compiled(each)

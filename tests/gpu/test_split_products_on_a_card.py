@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kinds import KINDS, factors, hard_kinds, not_finite
+from kinds import FACTORS, factors, hard_kinds, not_finite
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -48,7 +48,7 @@ def products(gpu: Gpu, build: Path, compiled: Callable[[Variant], Path]) -> Prod
     return run
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FACTORS)
 @pytest.mark.parametrize("k", [128, 512, 1000, 4096, 100_000])
 def test_it_errs_no_more_than_sgemm(products: Products, kind: str, k: int) -> None:
     a, b = factors(kind, DRAWN, DRAWN, k)
@@ -65,7 +65,7 @@ def test_it_errs_no_more_than_sgemm(products: Products, kind: str, k: int) -> No
         assert errors.largest <= library.largest
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *hard_kinds(10, 10, 10)])
+@pytest.mark.parametrize("kind", [*FACTORS, *hard_kinds(10, 10, 10)])
 def test_small_products_are_right_also_where_halves_are_not(products: Products, kind: str) -> None:
     hard = hard_kinds(150, 301, 200)
     for pair in [hard[kind]] if kind in hard else [factors(kind, *shape) for shape in SMALL]:

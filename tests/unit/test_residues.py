@@ -10,7 +10,7 @@ from pathlib import Path
 import chinese
 import numpy as np
 import pytest
-from kinds_of_columns import EASY, KINDS, fooling
+from kinds import BOUND, COLUMNS, EASY, errors, fooling
 from support import ROOT, the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 
 KERNEL = the_catalogue()["residues"]
 FOLDER = ROOT / "kernels/gram"
-BOUND = 2.0**-48 + 2.0**-52  # of Σ|a||b|, as residues.cu says
 NATIVE = 17
 
 
@@ -88,7 +87,13 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
 
 
 def test_the_header_has_the_numbers_of_the_moduli() -> None:
-    assert (FOLDER / "remainders.cuh").read_text() == chinese.header()
+    header = (FOLDER / "remainders.cuh").read_text()
+    for count in chinese.COUNTS:
+        [numbers] = re.findall(rf"struct Remainder<{count}> {{(.*?)^}};", header, re.M | re.S)
+        _, *parts = re.split(r"(\w+)(?:\[\])? = ", numbers)
+        found = {name: [*map(float.fromhex, re.findall(r"-?0x\S+?p[+-]\d+", text))]
+                 for name, text in zip(parts[::2], parts[1::2], strict=True)}  # fmt: skip
+        assert found == chinese.remainder(count)
     text = (FOLDER / "residues_columns.cuh").read_text()
     own = re.search(r"moduli_in_order\[\] = \{(.*?)\}", text, re.DOTALL)
     assert own and tuple(map(int, own[1].split(","))) == chinese.MODULI
@@ -164,13 +169,6 @@ def test_it_errs_no_more_than_a_sum_of_products(componentwise: Multiply, kind: s
     assert own.mean() <= 1.01 * other.mean()
 
 
-def errors(c: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """As shares of Σ|a||b|."""
-    wide = a.astype(np.longdouble)
-    terms = np.abs(wide).T @ np.abs(wide)
-    return np.abs(c - wide.T @ wide) / np.where(terms > 0, terms, 1)
-
-
 def in_order(a: np.ndarray) -> np.ndarray:
     """AᵀA by multiply-adds, one row after the other."""
     c = np.zeros((a.shape[1],) * 2)
@@ -196,7 +194,7 @@ def test_it_is_the_product_of_the_whole_numbers(
 def normal_or_fooling(kind: str | int) -> np.ndarray:
     if isinstance(kind, int):
         return fooling(kind, 160, 12)
-    return KINDS[kind](np.random.default_rng(2), 160, 12)
+    return COLUMNS[kind](np.random.default_rng(2), 160, 12)
 
 
 @pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 330)])
@@ -300,9 +298,9 @@ def test_few_terms_are_native(guard: Decide) -> None:
 # ---- The guard ----
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COLUMNS)
 def test_the_guard_decides_as_in_python(guard: Decide, kind: str) -> None:
-    a = KINDS[kind](np.random.default_rng(7), 200, 19)
+    a = COLUMNS[kind](np.random.default_rng(7), 200, 19)
     moduli, by_all = guard(a)
     assert moduli == chinese.moduli_needed(a)
     assert (moduli < NATIVE) == (kind in EASY)
