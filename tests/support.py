@@ -22,6 +22,8 @@ from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
 
+PUBLISHED_SETS = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
+
 the_catalogue = functools.cache(load_catalogue)  # reading it takes long
 
 CUDA_ENTRY = {

@@ -57,6 +57,7 @@ SAMPLING = {"minimum": 6, "maximum": 6, "interval": 1e-12, "seconds": 60, "copy_
             "warm_seconds": 0}  # fmt: skip
 SHAPES = (40, 41, 42, 43, 44, 45, 46, 47)
 CALLS = 7  # of a point: the first, and six samples
+MEASURED = "results/local/measured/gemm/counted"
 WORKERS = os.cpu_count() or 1
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import CALLS, SHAPES, calls_of, measured_again, one_error
+from jobs import CALLS, MEASURED, SHAPES, calls_of, measured_again, one_error
 from made_up_data import publishable
 from project import Project
 from support import ROOT, Command, write_experiment
@@ -23,7 +23,6 @@ from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.long
 
-MEASURED = "results/local/measured/gemm/counted"
 PAGE = os.sysconf("SC_PAGESIZE")
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
 

@@ -9,6 +9,7 @@ from itertools import repeat
 import psutil
 import pytest
 from jobs import (
+    MEASURED,
     SHAPES,
     WORKERS,
     calls_of,
@@ -48,7 +49,6 @@ def when(name: str, count: int = 1) -> Moment:
     )
 
 
-MEASURED = "results/local/measured/gemm/counted"
 FILES = f"{MEASURED}/counted"
 SUMMARY = "results/local/summary.csv"
 LOGS = "results/local/logs"

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_up_data import made_up
 from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.classroom import verdict
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.dispatch import catalogue
+from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
@@ -22,6 +24,12 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return the_catalogue() if path == DEFAULT_CATALOGUE else load(path)
 
     monkeypatch.setattr(catalogue, "load_catalogue", loaded)
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A data set of all operations, on a GPU, without holes."""
+    return made_up(tmp_path_factory.mktemp("results"), checked=True)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from made_up_data import DEVICE, beside_a_card, made_up
 from test_charts import lines_in, words_of
-from test_tables import DOCUMENTS
 
 from matmul_sweep.experiment.dataset.selection import Results, squares
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
+from matmul_sweep.experiment.report.facts.documents import documents
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 
@@ -93,7 +93,7 @@ def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(
 
 
 def test_the_documents_stand_beside_the_card_and_the_processor(results: Results) -> None:
-    entries = {entry["document"]: entry["rows"] for entry in documents_beside(results, DOCUMENTS)}
+    entries = {entry["document"]: entry["rows"] for entry in documents_beside(results, documents())}
     basic = next(row for row in entries["001"] if row.get("system") == "basic, TILE_WIDTH 16")
     card = results.others[0].of("gemm").timed(cache="hot")
     (ours,) = card.query("variant == 'naive/16' and n == 320").time_ms

@@ -13,7 +13,7 @@ from support import Command
 from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
-from matmul_sweep.experiment.dataset.tables import write_table
+from matmul_sweep.experiment.dataset.tables import TIMES, write_table
 from matmul_sweep.experiment.report.facts.cards import cards, points
 from matmul_sweep.experiment.report.figures.cards import predictable
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
@@ -24,7 +24,6 @@ THIN = "1x8192x8192"  # its matrices are 268 MB
 SHAPES = {"gemm": (64, 1024, 4096, THIN), "gram": (500, 4500)}
 CARD = DEVICE | {"l2_bytes": 50e6}
 OTHER = CARD | {"gpu": "Other GPU"}
-TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 BANDWIDTH = {"copy": 1000.0}  # in place of 2000 GB/s
 
 

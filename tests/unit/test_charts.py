@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.figures import figure_base, labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
@@ -48,12 +49,6 @@ def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
 def words_of(figure: Figure) -> str:
     texts = [text.get_text() for ax in figure.axes for text in ax.texts]
     return "\n".join([*texts, figure.get_suptitle(), figure.get_supxlabel()])
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A data set without holes."""
-    return made_up(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +233,7 @@ def steps(summary: pd.DataFrame) -> pd.DataFrame:
     """A summary in which kernels have the rates of STEPS, whatever the shape."""
     timed = summary.kernel.isin(STEPS) & (summary.status == "ok") & (summary.phase == "kernel")
     factor = (summary.tflops / summary.kernel.map(STEPS)).where(timed, 1.0)
-    times = summary[["time_ms", "time_low_ms", "time_high_ms"]].mul(factor, axis="index")
+    times = summary[TIMES].mul(factor, axis="index")
     return summary.assign(**times, tflops=summary.tflops / factor)
 
 

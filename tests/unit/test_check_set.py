@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import ROOT, Command, the_catalogue
+from support import PUBLISHED_SETS, ROOT, Command, the_catalogue
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.experiment.check.check_set import check_set, findings, other_sources
@@ -34,8 +34,7 @@ from matmul_sweep.process.programs import program_digest
 
 pytestmark = pytest.mark.slow
 
-PUBLISHED = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
-OLDEST, *_, CHECKED = PUBLISHED
+OLDEST, *_, CHECKED = PUBLISHED_SETS
 SHAPES = {"gemm": ["64x64x64", "1024x1024x1024", "1000x1001x999"], "gram": ["500x500", "250x500"]}
 KERNELS = {
     "gemm": ["cpu_blas", "naive", "vectors", "sgemm", "cublas_sgemm"],
@@ -44,7 +43,7 @@ KERNELS = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", PUBLISHED_SETS, ids=lambda folder: folder.name)
 def test_a_published_set_follows_from_its_samples(command: Command, folder: Path) -> None:
     told = command("check_set", "--earlier", folder)
     assert (told.code, told.err) == (0, "")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from made_up_data import Row
 from support import Command, experiment, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
@@ -35,7 +36,6 @@ UNKNOWN = dict.fromkeys(["registers", "shared_bytes", "spill_bytes"])
 RECORD = {"sha256": "5ha", "compiler": "release 13.0", "compiler_path": "/x/nvcc", "flags": "-O3",
           **OK, "registers": 40, "shared_bytes": 8192, "spill_bytes": 0}  # fmt: skip
 
-Row = dict[str, Any]
 Times = dict[tuple[str, str, str], list[float]]
 
 

@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, made_up, where
+from made_up_data import DEVICE, Change, made_up, where
 from support import Command
 
 from matmul_sweep.experiment.dataset.changes import (
@@ -26,8 +26,6 @@ from matmul_sweep.experiment.report.figures.changes import draw_changes
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 SHARED = ["shared/32", "shared/16"]
 OTHER_CARD = DEVICE | {"gpu": "Another GPU"}
-
-Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def unchanged(summary: pd.DataFrame) -> pd.DataFrame:

@@ -36,12 +36,6 @@ pytestmark = pytest.mark.slow
 LARGEST = 2_500_000  # bytes
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A data set without holes."""
-    return made_up(tmp_path_factory.mktemp("data"))
-
-
 # What the page is made from.
 
 

@@ -15,12 +15,12 @@ from matmul_sweep.catalogue.architectures import WARP
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.layout import Layout
 from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
 GEMM = {"gemm": (320, 1024)}
-TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 # A layout is that of a kernel; the catalogue refuses a tiling that it does not cover.
 LAID_OUT = {v.kernel.name: v for v in the_catalogue().buildable.values() if v.layout}
 

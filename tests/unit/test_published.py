@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from made_up_data import made_up, the_catalogue
+from support import PUBLISHED_SETS
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.experiment.dataset.crate import CRATE, crate
@@ -14,10 +15,8 @@ from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.report.facts.report import data_set
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.files import read_json
-from matmul_sweep.process.project import ROOT
 
-PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
-folders = pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+folders = pytest.mark.parametrize("folder", PUBLISHED_SETS, ids=lambda folder: folder.name)
 
 
 @pytest.fixture

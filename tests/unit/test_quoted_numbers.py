@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support import PUBLISHED_SETS
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
+from matmul_sweep.experiment.report.facts.documents import documents
 from matmul_sweep.experiment.report.facts.report import tables_of
-from matmul_sweep.process.project import PUBLISHED, ROOT
-from matmul_sweep.process.yaml_files import read_yaml
 
 pytestmark = pytest.mark.slow
 
-SETS = sorted(file.parent for file in (ROOT / PUBLISHED).glob("*/summary.csv"))
 LADDERS = ["gemm", "gram"]
 
 
@@ -32,11 +31,11 @@ def quoted_from(table: pd.DataFrame, way: str = "in turn") -> pd.DataFrame:
 Published = tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]
 
 
-@pytest.fixture(scope="module", params=SETS, ids=lambda folder: folder.name)
+@pytest.fixture(scope="module", params=PUBLISHED_SETS, ids=lambda folder: folder.name)
 def published(request: pytest.FixtureRequest) -> Published:
     """The tables of a set's report, its kernel times, and its ratios."""
     results = load_results(request.param, load_catalogue())
-    found = tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
+    found = tables_of(results, documents())
     summary = pd.read_csv(request.param / "summary.csv")
     timed = summary.query("status == 'ok' and phase == 'kernel'")
     return found, timed, pd.read_csv(request.param / "ratios.csv")

@@ -11,15 +11,12 @@ from matmul_sweep.experiment.dataset.changes import own_times, relative_times
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
+from matmul_sweep.experiment.report.facts.documents import documents
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import missing, tables_of
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.operations import operation_of, shape_of
-from matmul_sweep.process.project import ROOT
-from matmul_sweep.process.yaml_files import read_yaml
-
-DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +98,7 @@ def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu:
         made_up(tmp_path / name, kernels=kernels, shapes=shapes, gpu=gpu, drawn=sweeps)
         for name, sweeps in (("plain", {}), ("drawn", RANDOM))
     )
-    expected, found = (tables_of(own, DOCUMENTS) for own in (plain, drawn))
+    expected, found = (tables_of(own, documents()) for own in (plain, drawn))
     for part in (found["findings"], expected["findings"]):
         part.pop("card")  # of everything that ran on it
     for name in ("ladders", "documents", "findings"):

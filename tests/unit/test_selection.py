@@ -13,6 +13,7 @@ from matmul_sweep.experiment.dataset.selection import (
     over_hot,
     shapes_of,
 )
+from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import GRAM
 
@@ -87,9 +88,8 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that repeats the hot kernel rows at 1024 in more sweeps, each slower than the one
     before; what the longest has of shared failed, and both long ones have no library."""
     own = summary[(summary.n == 1024) & (summary.phase == "kernel") & (summary.cache == "hot")]
-    times = ["time_ms", "time_low_ms", "time_high_ms"]
     more = [
-        own.assign(sweep=name, **{column: own[column] * factor for column in times})
+        own.assign(sweep=name, **{column: own[column] * factor for column in TIMES})
         for factor, name in enumerate(CONFIGURED, 2)
     ]
     failed = (more[1].kernel == "shared").map({True: "failed", False: "ok"})

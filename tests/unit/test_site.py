@@ -11,7 +11,7 @@ import browser
 import pandas as pd
 import pytest
 from made_up_data import RESIDUES, beside_a_card, failed, made_up, the_catalogue
-from support import Command
+from support import PUBLISHED_SETS, Command
 
 from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
@@ -33,8 +33,7 @@ PHONE = 390  # pixels
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """The site of a published set."""
-    sets = [(file.parent, load_results(file.parent, the_catalogue()))
-            for file in sorted(PUBLISHED.glob("*/device.json"))]  # fmt: skip
+    sets = [(folder, load_results(folder, the_catalogue())) for folder in PUBLISHED_SETS]
     results = next(own for folder, own in sets if folder == H200)
     return site(with_others(results, [folder for folder, _ in sets]), sets, COMMITTED)
 

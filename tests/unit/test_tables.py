@@ -22,14 +22,15 @@ from made_up_data import (
     the_catalogue,
     where,
 )
+from support import ROOT
 
 import report
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
 from matmul_sweep.experiment.dataset.selection import Results, limits_of, load_results
-from matmul_sweep.experiment.dataset.tables import STATE, write_table
+from matmul_sweep.experiment.dataset.tables import STATE, TIMES, write_table
 from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.experiment.report.facts.cards import tried
-from matmul_sweep.experiment.report.facts.documents import compare_documents
+from matmul_sweep.experiment.report.facts.documents import compare_documents, documents
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
@@ -45,23 +46,20 @@ from matmul_sweep.experiment.report.figures.names import caption
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
-from matmul_sweep.process.yaml_files import read_yaml
 from mistakes import record_of
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "reports" / "report.typ"
-DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
-TIMES = ["time_ms", "time_low_ms", "time_high_ms", "tflops"]
+RATES = [*TIMES, "tflops"]
 NO_GPU = "there is no GPU on this machine"
 
 
 def typeset(results: Results, folder: Path) -> bytes:
     """The report of a data set, with small figures in place of the drawn ones and an empty gallery
     of mistakes."""
-    write_json(tables_of(results, DOCUMENTS), folder / "tables.json")
+    write_json(tables_of(results, documents()), folder / "tables.json")
     (folder / "figures").mkdir(exist_ok=True)
     for name in FIGURES:
         drawing = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
@@ -75,16 +73,10 @@ def read_by_the_report(folder: Path) -> dict[str, Path]:
     return {"tables": folder / "tables.json", "figures": folder / "figures", "mistakes": folder}
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """All operations, on a GPU, without holes."""
-    return made_up(tmp_path_factory.mktemp("whole"), checked=True)
-
-
 def fail_shared(summary: pd.DataFrame) -> pd.DataFrame:
     """The larger sizes of one variant came out wrong, each by another error."""
     wrong = (summary.variant == "shared/16") & (summary.n >= 640) & (summary.status == "ok")
-    summary.loc[wrong, ["status", *TIMES, "error"]] = ["failed", *[np.nan] * 5]
+    summary.loc[wrong, ["status", *RATES, "error"]] = ["failed", *[np.nan] * 5]
     errors = "wrong result of shared/16: error " + (summary.n / 100).map("{:g}".format) + " times"
     return summary.assign(reason=summary.reason.mask(wrong, errors))
 
@@ -181,16 +173,16 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) ->
 
 
 def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
-    whole: Results, tmp_path: Path
+    results: Results, tmp_path: Path
 ) -> None:
-    told = timer(whole)
+    told = timer(results)
     assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
     assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
     unchecked = timer(made_up(tmp_path, kernels=["naive"]))
     assert unchecked == {"empty_us": None, "of": [], "difference": None}
 
 
-def test_the_documents_numbers_beside_ours(whole: Results) -> None:
+def test_the_documents_numbers_beside_ours(results: Results) -> None:
     both = {"kernels": ["naive", "shared"]}
     asked = [("time", 0.05, "s", {"kernel": "naive"}), ("time", 1, "ms", {"kernel": "shared"}),
              ("quotient", 3, "1", both), ("difference", 1, "s", both)]  # fmt: skip
@@ -200,7 +192,7 @@ def test_the_documents_numbers_beside_ours(whole: Results) -> None:
         for quantity, value, unit, ours in asked
     ]  # fmt: skip
     document = {"title": "x", "card": "unknown", "why": "", "numbers": numbers}
-    [entry] = compare_documents(whole, {"009": document})
+    [entry] = compare_documents(results, {"009": document})
     in_s, in_ms, quotient, difference = entry["rows"]
     naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_quoted_numbers holds the times
     assert in_s["ratio"] == pytest.approx(50 / naive)
@@ -210,12 +202,12 @@ def test_the_documents_numbers_beside_ours(whole: Results) -> None:
     assert (difference["ratio"] is not None) == (naive > shared)
 
 
-def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: Results) -> None:
+def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, results: Results) -> None:
     def reasons(results: Results) -> list[str | None]:
-        documents = compare_documents(results, DOCUMENTS)
-        return [row["missing"] for document in documents for row in document["rows"]]
+        found = compare_documents(results, documents())
+        return [row["missing"] for document in found for row in document["rows"]]
 
-    told = [reason for reason in reasons(whole) if reason]  # of a kernel that nobody knows too
+    told = [reason for reason in reasons(results) if reason]  # of a kernel that nobody knows too
     assert told and all(reason.endswith(" among the shapes of this sweep") for reason in told)
     without = reasons(made_up(tmp_path, gpu=False))
     assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
@@ -223,9 +215,9 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: R
 
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path: Path) -> None:
     change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
-                   status="skipped", reason="alike", **dict.fromkeys(TIMES, np.nan))  # fmt: skip
+                   status="skipped", reason="alike", **dict.fromkeys(RATES, np.nan))  # fmt: skip
     results = made_up(tmp_path, kernels=FEW, change=change)
-    [third] = compare_documents(results, {"003": DOCUMENTS["003"]})
+    [third] = compare_documents(results, {"003": documents()["003"]})
     rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
     assert (rows["32"]["span"], rows["1024"]["span"]) == ("kernel, cold", "kernel, hot")
     # What is missing elsewhere is not blamed on the cold launches that nobody misses.
@@ -237,7 +229,7 @@ def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(
     tmp_path: Path,
 ) -> None:
     results = made_up(tmp_path, shapes={"gram": (500, 18500)})
-    [entry] = compare_documents(results, {"004": DOCUMENTS["004"]})
+    [entry] = compare_documents(results, {"004": documents()["004"]})
     library, simple, optimised = entry["rates"]
     assert entry["rows"][0]["document"]["text"] == "43\u2009600 ms"
     assert entry["rows"][-1]["document"]["text"] == "not known"
@@ -282,7 +274,7 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
     results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert typeset(results, tmp_path).startswith(b"%PDF")
-    found = tables_of(results, DOCUMENTS)
+    found = tables_of(results, documents())
     assert TF32 not in results.of("gemm").present
     worst = found["findings"]["accuracy"]["gemm"]["kernels"][-1]
     assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
@@ -316,13 +308,13 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
     assert findings(unread)["card"] == {"missing": "NVML unavailable: no permission"}
 
 
-def test_a_study_is_a_row_for_each_kernel_and_value(whole: Results) -> None:
-    found = studies(whole)
+def test_a_study_is_a_row_for_each_kernel_and_value(results: Results) -> None:
+    found = studies(results)
     kernels, _, fills, _ = STUDIES["fills"]
-    assert {row["kernel"] for row in found["fill"]} == {whole.title(name) for name in kernels[:2]}
+    assert {row["kernel"] for row in found["fill"]} == {results.title(name) for name in kernels[:2]}
     assert [row["value"] for row in found["fill"]] == [*fills] * 2
     assert [row["value"] for row in found["mode"]] == [*MODES] * 3
-    own = whole.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
+    own = results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
     rates = [row["rate"] for row in found["fill"] if row["kernel"] == "cuBLAS SGEMM"]
     assert rates == [*own.tflops]
     states = [(row["power_w"], row["sm_clock_mhz"], row["mean_error"]) for row in found["fill"]]
@@ -387,14 +379,14 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path: 
     assert [found[name]["size"] for name in ("power", "near")] == ["1024", "1000×1001×999"]
 
 
-def test_every_card_that_was_tried_has_a_row(whole: Results, tmp_path: Path) -> None:
+def test_every_card_that_was_tried_has_a_row(results: Results, tmp_path: Path) -> None:
     other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
-    rows = tried([whole, other, made_up(tmp_path / "cpu", gpu=False)])
+    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False)])
     assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
     assert rows[1].items() >= ladder(other, "gemm")["lead"].items()
 
 
-def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Results) -> None:
-    sweeps = sampling(whole.device)["sweeps"]
+def test_each_operation_has_the_sampling_that_it_was_measured_with(results: Results) -> None:
+    sweeps = sampling(results.device)["sweeps"]
     assert sweeps["gram"]["sampling"] == sweeps["gemm"]["sampling"] | {"seconds": 2}
     assert sampling({"configuration": {"sampling": {"seconds": 1}}})["sweeps"] == {}

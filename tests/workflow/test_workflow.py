@@ -20,7 +20,7 @@ from support import DEFAULT, RIGHT_KERNEL
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.tables import read_table, write_table
+from matmul_sweep.experiment.dataset.tables import TIMES, read_table, write_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
 from matmul_sweep.process.files import read_json
@@ -345,8 +345,7 @@ def slow_down(project: Project, factor: float) -> None:
     """As if what was measured here had taken longer."""
     path = project.path("results/local/summary.csv")
     summary = read_table("summary.csv", path)
-    times = ["time_ms", "time_low_ms", "time_high_ms"]
-    write_table(summary.assign(**(summary[times] * factor)), "summary.csv", path)
+    write_table(summary.assign(**(summary[TIMES] * factor)), "summary.csv", path)
     forget_sizes(project)
 
 
