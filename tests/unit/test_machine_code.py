@@ -32,43 +32,31 @@ def code(*opcodes: str) -> list[Instruction]:
     return [Instruction(16 * i, opcode, rest) for i, (opcode, _, rest) in enumerate(words)]
 
 
-def opcodes(loop: Any) -> list[str]:
-    return [instruction.opcode for instruction in loop]
+# Instructions, and the numbers of those of the hot loop.
+LOOPS = {
+    "that multiplies most and holds no other that multiplies": (
+        ["LDG", "FFMA", "BRA 0x10",  # one multiplication
+         "LDS", "FFMA", "FFMA", "BRA 0x40", "BAR.SYNC", "BRA 0x30",  # two, in an outer loop
+         "DFMA", "DFMA", "DFMA", "EXIT"],  # three, in no loop
+        [4, 5, 6]),
+    "around one that waits": (
+        ["FFMA", "SYNCS.PHASECHK", "BRA UR4,0x10", "FFMA", "BRA 0x0"], [0, 1, 2, 3, 4]),
+    # ptxas puts what seldom runs at the end, here the second look at an mbarrier: no loop.
+    "with a way back from code behind the rest": (
+        ["SYNCS.PHASECHK", "BRA UR4,0x80",  # not yet: look again below
+         "HGMMA", "HGMMA", "IADD3", "BRA UR5,0x0",  # the loop
+         "STG", "EXIT", "SYNCS.PHASECHK", "BRA UR4,0x80", "BRA 0x20"],
+        [0, 1, 2, 3, 4, 5, 8, 9, 10]),
+    "of the tensor cores beside one of multiply-adds": (
+        ["HGMMA.64x128x16.F32", "BRA 0x0", "FFMA", "FFMA", "BRA 0x20"], [0, 1]),
+    "none that multiplies": (
+        ["FFMA", "FFMA", "IADD3", "BRA 0x20", "BRA 0x60", "EXIT", "NOP"], []),
+}  # fmt: skip
 
 
-def test_the_hot_loop_multiplies_most_and_holds_no_other_that_multiplies() -> None:
-    found = hot_loop(code(
-        "LDG", "FFMA", "BRA 0x10",  # one multiplication
-        "LDS", "FFMA", "FFMA", "BRA 0x40", "BAR.SYNC", "BRA 0x30",  # two, in an outer loop
-        "DFMA", "DFMA", "DFMA", "EXIT",  # three, in no loop
-    ))  # fmt: skip
-    assert [instruction.place for instruction in found] == [0x40, 0x50, 0x60]
-
-
-def test_a_loop_that_waits_is_no_reason_to_leave_the_one_around_it() -> None:
-    found = hot_loop(code("FFMA", "SYNCS.PHASECHK", "BRA UR4,0x10", "FFMA", "BRA 0x0"))
-    assert opcodes(found).count("FFMA") == 2
-
-
-def test_a_way_back_from_code_behind_the_rest_is_no_loop() -> None:
-    """ptxas puts what seldom runs at the end, here the second look at an mbarrier."""
-    found = hot_loop(code(
-        "SYNCS.PHASECHK", "BRA UR4,0x80",  # not yet: look again below
-        "HGMMA", "HGMMA", "IADD3", "BRA UR5,0x0",  # the loop
-        "STG", "EXIT",
-        "SYNCS.PHASECHK", "BRA UR4,0x80", "BRA 0x20",
-    ))  # fmt: skip
-    assert [instruction.place // 16 for instruction in found] == [0, 1, 2, 3, 4, 5, 8, 9, 10]
-
-
-def test_the_hot_loop_is_that_of_the_tensor_cores() -> None:
-    """Such a kernel may have a loop of multiply-adds beside it."""
-    found = hot_loop(code("HGMMA.64x128x16.F32", "BRA 0x0", "FFMA", "FFMA", "BRA 0x20"))
-    assert [each.opcode for each in found] == ["HGMMA.64x128x16.F32", "BRA"]
-
-
-def test_a_kernel_without_a_loop_that_multiplies_has_no_hot_loop() -> None:
-    assert not hot_loop(code("FFMA", "FFMA", "IADD3", "BRA 0x20", "BRA 0x60", "EXIT", "NOP"))
+@pytest.mark.parametrize(("instructions", "numbers"), LOOPS.values(), ids=LOOPS)
+def test_the_hot_loop_is_the_one(instructions: list[str], numbers: list[int]) -> None:
+    assert [found.place // 16 for found in hot_loop(code(*instructions))] == numbers
 
 
 @pytest.mark.parametrize(
