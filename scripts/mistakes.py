@@ -19,54 +19,9 @@ from matmul_sweep.classroom.gallery import CHECKS, GALLERY, Exhibit, exhibits
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.blocks import BLOCKS
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_bytes, write_json, write_text
-
-PAGE = """# The gallery of mistakes
-
-Kernels that are wrong on purpose, or launched wrongly, by one mistake each from a document's
-listing or from a classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page
-and [its results](../reports/mistakes/) come from
-
-```
-uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md
-```
-
-## Which check finds it
-
-`scripts/try.py` finds all of the mistakes and names their kind. *found*: another check names the
-mistake. *wrong C*: it shows only that something is wrong. –: it sees nothing. As in classrooms, the
-check with ones and twos does not fill C with NaN first.
-
-{table}
-
-{exhibits}
-
-## Mistakes of checking
-
-Each is shown by numbers that were computed when this page was written.
-
-{habits_of_checking}
-
-## Mistakes of measuring
-
-The report of a run on a GPU shows those that it measured.
-
-| mistake | instead |
-|---|---|
-{habits_of_measuring}
-"""
-ENTRY = """## {title}
-
-```cuda
-{source}
-```
-
-{kind} in line {line}, {text}. The smallest shape that shows it is {shape}: {what}.{rule}
-
-{picture}Cure: `{cure}`
-
-"""
 
 
 def record_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> dict[str, Any]:
@@ -84,30 +39,10 @@ def record_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> dict[str, An
 
 def page_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> str:
     """docs/mistakes.md."""
-    rows = [["mistake", "document", "`scripts/try.py`", *CHECKS.values()]]
-    for one in shown:
-        rows += [[one.title, ", ".join(one.documents) or "–", one.kind, *one.caught.values()]]
-    head, *others = (f"| {' | '.join(row)} |" for row in rows)
-    return PAGE.format(
-        table="\n".join([head, f"|{'---|' * len(rows[0])}", *others]),
-        exhibits="".join(map(told, shown)).rstrip(),
-        habits_of_checking="\n\n".join(f"**{h.title}.** {h.shown} {h.cure}" for h in habits),
-        habits_of_measuring="\n".join(
-            f"| {title} | {cure} |" for title, cure in HABITS_OF_MEASURING.values()
-        ),
-    )
-
-
-def told(exhibit: Exhibit) -> str:
-    run, picture = exhibit.picture, ""
-    if run:
-        rows = "\n".join(in_characters(run))
-        picture = f"C at {run.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
-    rule = f" In general, {exhibit.rule}." if exhibit.rule else ""
-    changed = {"source": exhibit.source.strip(), "kind": exhibit.kind.capitalize(), "rule": rule}
-    text = exhibit.source.splitlines()[exhibit.line - 1].strip()
-    changed["text"] = f"`{text}`{exhibit.elsewhere}"
-    return ENTRY.format_map(vars(exhibit) | changed | {"picture": picture})
+    return BLOCKS.get_template("mistakes.md").render(
+        shown=shown, habits=habits, of_measuring=HABITS_OF_MEASURING.values(), checks=CHECKS,
+        legend=LEGEND, in_characters=in_characters,
+    )  # fmt: skip
 
 
 @command_line

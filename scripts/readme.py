@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
@@ -25,6 +23,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.blocks import BLOCKS
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.published import (
@@ -124,13 +123,6 @@ def work(results: Results) -> list[str]:
     return list(dict.fromkeys(f"{known.work} for {known.title}" for known in measured))
 
 
-BLOCKS = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(ROOT / "reports" / "blocks"),
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
