@@ -13,35 +13,7 @@ from matmul_sweep.process.errors import UserError
 needs_nvrtc = pytest.mark.skipif(
     packages.installed() != "cuda12", reason="the packages of CUDA 12 are not installed"
 )
-# What the kernels take from nvcc's and gcc's headers.
-SOURCE = """
-#include <cuda.h>
-#include <stdint.h>
-#include <type_traits>
-constexpr int twice(int x) { return 2 * x; }
-extern "C" __global__ void mine(CUtensorMap map, float* x)
-{
-    static_assert(std::is_same_v<uint32_t, unsigned> && sizeof(map) == 128);
-    static_assert(alignof(CUtensorMap) == 128, "as for nvcc");
-    __shared__ float s[twice(16)];
-    static_assert(std::is_same_v<decltype(__cvta_generic_to_shared(s)), size_t>);
-    s[threadIdx.x] = x[threadIdx.x];
-    __syncthreads();
-    x[threadIdx.x] = s[31 - threadIdx.x] < INFINITY ? 1 : 0;
-}
-"""
-# As instructions.cuh makes an operand of wgmma. No macro begins without its parenthesis.
-OPERAND = """
-#define KERNEL(name, function) \\
-    extern "C" __global__ void name(unsigned long long* operand, int i) \\
-    { \\
-        extern __shared__ char s[]; \\
-        const unsigned address = (unsigned)function(s + 1024 * i); \\
-        *operand = (address >> 4 & 0x3FFF) | 1ull << 62; \\
-    }
-KERNEL(mine, __cvta_generic_to_shared)
-KERNEL(without_the_macro, (__cvta_generic_to_shared))
-"""
+FILES = Path(__file__).parent / "nvrtc"
 
 
 def groups(monkeypatch: pytest.MonkeyPatch, *wheels: str) -> None:
@@ -97,10 +69,10 @@ def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_60", "sm_75", "sm_90a"])
 def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> None:
-    source = tmp_path / "mine.cu"
-    source.write_text(SOURCE)
     flags = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"]
-    found = toolchain.build_cubin(source, ["mine"], flags, arch, tmp_path / "mine.cubin")["mine"]
+    found = toolchain.build_cubin(
+        FILES / "headers.cu", ["mine"], flags, arch, tmp_path / "mine.cubin"
+    )["mine"]
     assert found.shared_bytes == 128
     assert 4 <= found.registers <= 40
 
@@ -108,8 +80,7 @@ def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> N
 @needs_nvrtc
 @pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
 def test_an_operand_of_wgmma_is_computed_in_32_bits_as_by_nvcc(tmp_path: Path) -> None:
-    source, cubin = tmp_path / "mine.cu", tmp_path / "mine.cubin"
-    source.write_text(OPERAND)
+    source, cubin = FILES / "operand.cu", tmp_path / "mine.cubin"
     toolchain.run(toolchain.cubin_command(source, toolchain.FLAGS["cuda"], "sm_90", cubin))
     shifts = {
         function: {code.opcode for code in disassembled(cubin, function) if "SHF" in code.opcode}

@@ -123,34 +123,12 @@ def test_remainders_give_back_the_product_of_whole_numbers(count: int) -> None:
 
 # ---- Products of bytes ----
 
-PRODUCT = """
-#include "instructions.cuh"
-// A has 64 rows for A and then 128 for B, of 128 bytes.
-extern "C" __global__ void f(const double* A, double* C, int m, int n)
-{
-    __shared__ __align__(1024) signed char rows[192][128];
-    for (int i = threadIdx.x; i < 192 * 128; i += 128)
-        rows[i / 128][(i % 128 / 16 ^ i / 128 % 8) * 16 + i % 16] = (signed char)A[i];
-    fence_async_proxy();
-    __syncthreads();
-    int sums[64];
-    fence_products();
-    for (int k = 0; k < 128; k += 32)
-        multiply_tiles(sums, operand(&rows[0][k], 1024), operand(&rows[64][k], 1024), k > 0);
-    commit_products();
-    wait_for_products<0>();
-    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-    for (int i = 0; i < 64; i++)
-        C[(row + i / 2 % 2 * 8) * 128 + column + i / 4 * 8 + i % 2] = sums[i];
-}
-"""
-
 
 def test_tensor_cores_multiply_bytes(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(-128, 128, (192, 128))
     rows[[0, 64]] = -128  # a sum of squares of -128
-    build_double(PRODUCT, tmp_path)
+    build_double("product", tmp_path)
     plan = Plan((Launch((1, 1, 1), (128, 1, 1)),))
     a, c = np.zeros((192, 192)), np.zeros((192, 192))
     a.ravel()[: rows.size] = rows.ravel()
@@ -211,47 +189,19 @@ def test_portions_give_the_same_bits(componentwise: Multiply, normwise: Multiply
     np.testing.assert_array_equal(normwise(a), componentwise(a))
 
 
-STEPS = """
-#include "gram/residues_tile.cuh"
-struct Tiling {
-    static constexpr int side = 128, stages = 2, patch = 8, portion = 1, apart = 0, in_step = 1;
-};
-__device__ unsigned begun;
-extern "C" __global__ void f(const double* A, double* C, int m, int n)
-{
-    for (ByteTile<Tiling>::Tiles tile(n, 1); tile.more(); tile.next()) {
-        tile.keep_step(&begun);
-        if (rank_in_cluster() == 0) C[tile.index] = begun;
-    }
-}
-"""
-
-
 def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_path: Path) -> None:
     """Three clusters, one after the other, of ten tiles 0, 3, 6, 9; 1, 4, 7; 2, 5, 8."""
-    build_double(STEPS, tmp_path)
+    build_double("steps", tmp_path)
     plan, shape = Plan((Launch((6, 1, 1), (1, 1, 1), cluster=2),)), Gram(1, 4 * 128)
     c = emulation.launch(tmp_path / "f", plan, shape, [np.zeros((1, 512))], np.zeros(shape.output))
     assert c.ravel()[[0, 3, 6, 9, 1, 4, 7, 2, 5, 8]].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
-
-
-PLACES = """
-#include "patches.cuh"
-extern "C" __global__ void f(const double* A, double* C, int m, int n)
-{
-    for (int tile = 0; tile < m * (m + 1) / 2; tile++) {
-        const int2 at = place_in_triangle<4>(tile, m);
-        C[tile] = at.x * 100 + at.y;
-    }
-}
-"""
 
 
 @pytest.mark.parametrize("tiles", [1, 3, 4, 11])
 def test_patches_cover_the_triangle_once(tiles: int, tmp_path: Path) -> None:
     """In the order of their rows of patches, and in each of columns."""
     plan = Plan((Launch((1, 1, 1), (1, 1, 1)),))
-    build_double(PLACES, tmp_path)
+    build_double("places", tmp_path)
     c = emulation.launch(
         tmp_path / "f", plan, Gram(tiles, 2 * tiles), [np.zeros((tiles, 2 * tiles))],
         np.full((2 * tiles,) * 2, -1.0),
@@ -261,10 +211,10 @@ def test_patches_cover_the_triangle_once(tiles: int, tmp_path: Path) -> None:
     assert found == sorted(places, key=lambda at: (at[0] // 4, at[1], at[0]))
 
 
-def build_double(text: str, folder: Path) -> None:
+def build_double(name: str, folder: Path) -> None:
     """The program of a kernel `f` that takes (A, C, m, n) in float64, and headers of kernels."""
-    (folder / "f.cu").write_text(text)
-    emulation.build(folder / "f.cu", ["f"], GRAM, {}, folder / "f", None, [FOLDER.parent])
+    source = Path(__file__).parent / "residues" / f"{name}.cu"
+    emulation.build(source, ["f"], GRAM, {}, folder / "f", None, [FOLDER.parent])
 
 
 def test_its_bits_depend_neither_on_the_triangle_nor_on_the_order_of_rows(

@@ -21,26 +21,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontr
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 # More cores and memory than there may be, so that the profile's requests fit (config_overrides).
-CONFIGURATION = """
-ClusterName=onenode
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
-SlurmUser=root
-AuthInfo=socket={folder}/munge.socket
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmdParameters=config_overrides
-ProctrackType=proctrack/linuxproc
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-GresTypes=gpu
-MinJobAge=86400
-NodeName={host} NodeAddr=127.0.0.1 CPUs=16 RealMemory=64000 Gres=gpu:1 State=UNKNOWN
-PartitionName=gpu Nodes={host} Default=YES MaxTime=12:00:00 State=UP
-"""
+CONFIGURATION = Path(__file__).with_name("slurm.conf").read_text()
 # /dev/null is a device like a GPU's to Slurm, which counts it and never opens it.
 GPUS = "NodeName={host} Name=gpu File=/dev/null\n"
 # The plugin takes SLURM_CONF from srun's environment. A site's slurm.conf lies where srun looks.
