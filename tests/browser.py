@@ -15,33 +15,11 @@ OPTIONS = [
     "--virtual-time-budget=60000",
     "--host-resolver-rules=MAP * ~NOTFOUND",  # no name is found, so no host
 ]  # fmt: skip
-# What is wrong with a page: errors that nothing caught, what its console says, and requests.
-WATCH = """<script>
-const complaints = [];
-for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"])
-  addEventListener(kind, event => complaints.push(`${kind}: ${event.message ?? event.reason ??
-                                                   event.blockedURI}`));
-for (const kind of ["error", "warn"])
-  console[kind] = (...words) => complaints.push(words.join(" "));
-</script>"""
 DRAWN = 'all("#plot .legend, #plot .annotation").length'
-ASK = """<script>
-(async () => {
-  const plot = document.getElementById("plot");
-  const all = (found, of = document) => [...of.querySelectorAll(found)];
-  const choose = (choice, value) =>
-    all(`input[name=${choice}]`).find(button => button.value === value).click();
-  const offered = choice => all(`input[name=${choice}]`)
-    .filter(button => button.checkVisibility()).map(button => button.value);
-  const names = () => all(".legendtext").map(name => name.textContent);
-  while (!(READY)) await new Promise(done => setTimeout(done, 20));
-  let told;
-  try { told = await (async () => { SCRIPT })(); } catch (error) { complaints.push(String(error)); }
-  const requests = performance.getEntriesByType("resource").map(entry => entry.name);
-  document.body.append(Object.assign(document.createElement("pre"), { id: "told",
-    textContent: JSON.stringify({ told, complaints: [...complaints, ...requests] }) }));
-})();
-</script>"""
+WATCH, ASK = (
+    f"<script>\n{(Path(__file__).parent / 'pages' / name).read_text()}</script>"
+    for name in ("watch.js", "ask.js")
+)
 
 
 def missing() -> str | None:
