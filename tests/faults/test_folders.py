@@ -4,7 +4,7 @@ import itertools
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from jobs import CALLS, MEASURED, SHAPES, calls_of, measured_again, one_error
 from made_up_data import publishable
-from project import Project
-from support import ROOT, Command, write_experiment
+from support import ROOT, write_experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
@@ -49,7 +48,7 @@ def small_disk(folder: Path, pages: int) -> Iterator[Path]:
 
 
 @ROOT_ONLY
-def test_a_full_disk_under_snakemake(new_project: Callable[..., Project]) -> None:
+def test_a_full_disk_under_snakemake(new_project):
     project = new_project("counted")
     with small_disk(project.path("results"), 20) as ballast:
         run = project.snakemake(MEASURED)
@@ -64,9 +63,7 @@ def test_a_full_disk_under_snakemake(new_project: Callable[..., Project]) -> Non
 
 @ROOT_ONLY
 @pytest.mark.skipif(installed() == "cuda12", reason="NVRTC has no temporary files")
-def test_a_full_folder_for_temporary_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_a_full_folder_for_temporary_files(tmp_path, monkeypatch, command):
     """That is no kernel that does not compile, which would be a result and not tried again."""
     folder, build, run = tmp_path / "full", tmp_path / "build", tmp_path / "run.json"
     names = ["cpu_loop", "naive/16"]
@@ -95,7 +92,7 @@ def test_a_full_folder_for_temporary_files(
 
 
 @ROOT_ONLY
-def test_a_folder_that_is_read_only(new_project: Callable[..., Project]) -> None:
+def test_a_folder_that_is_read_only(new_project):
     """Permissions do not bind root; a file system that is read-only does."""
     project = new_project("counted")
     results = project.path("results")
@@ -111,9 +108,7 @@ def test_a_folder_that_is_read_only(new_project: Callable[..., Project]) -> None
         assert measured_again(calls_of(project)) == []
 
 
-def test_an_interrupted_publishing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_an_interrupted_publishing(tmp_path, monkeypatch, command):
     """Over an older data set, of which nothing may be left among the new one's files."""
     folder, published = publishable(tmp_path / "data"), tmp_path / "published"
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
@@ -142,7 +137,7 @@ def test_an_interrupted_publishing(
 # Several at once.
 
 
-def test_parallel_runs(new_project: Callable[..., Project]) -> None:
+def test_parallel_runs(new_project):
     project = new_project("counted")
     with ThreadPoolExecutor(16) as pool:
         runs = [*pool.map(lambda _: project.snakemake(MEASURED), range(16))]

@@ -2,7 +2,6 @@
 the kernel, and the rest goes on."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from jobs import (
@@ -14,7 +13,7 @@ from jobs import (
     remaining,
 )
 from project import Project, wait_until
-from support import RIGHT_KERNEL, Command
+from support import RIGHT_KERNEL
 
 from matmul_sweep.experiment.dataset.tables import read_table
 
@@ -38,7 +37,7 @@ def cuda_kernels(project: Project, *names: str) -> str:
     return entries
 
 
-def test_bad_kernels_under_snakemake(new_project: Callable[..., Project], command: Command) -> None:
+def test_bad_kernels_under_snakemake(new_project, command):
     project = new_project("counted", "endless", "stray", "behind", limits=LIMITS)
     project.edit("kernels/test.yaml", cuda_kernels(project, *CUDA))
     project.done("results/local/summary.csv")
@@ -63,7 +62,7 @@ def test_bad_kernels_under_snakemake(new_project: Callable[..., Project], comman
     assert [calls_of(project)[m] for m in SHAPES] == [CALLS] * len(SHAPES)
 
 
-def test_a_late_mistake(new_project: Callable[..., Project]) -> None:
+def test_a_late_mistake(new_project):
     project = new_project("late_endless", "late_stray")
     limits = LIMITS | {"cpu_seconds": 9, "hang_seconds": 9}
     project.configure(LATE, (), sampling=SAMPLING, limits=limits)
@@ -79,7 +78,7 @@ def test_a_late_mistake(new_project: Callable[..., Project]) -> None:
         assert set(points.index[points.status == "failed"]) == {*reasons}
 
 
-def test_an_endless_kernel_does_not_outlive_its_job(new_project: Callable[..., Project]) -> None:
+def test_an_endless_kernel_does_not_outlive_its_job(new_project):
     project = new_project("endless")
     running = project.start("results/local/verified/gemm.csv")
     wait_until(lambda: calls_of(project), running)
@@ -89,7 +88,7 @@ def test_an_endless_kernel_does_not_outlive_its_job(new_project: Callable[..., P
     assert gone(running.pid)
 
 
-def test_a_gpu_that_disappears(new_project: Callable[..., Project]) -> None:
+def test_a_gpu_that_disappears(new_project):
     """As if it had still been there when Snakemake looked for it."""
     project = new_project("counted", device="gpu")
     rules = project.path("src/matmul_sweep/experiment/plan/workflow.py")

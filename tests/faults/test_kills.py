@@ -19,7 +19,7 @@ from jobs import (
     kept,
     measured_again,
 )
-from project import Copy, Project, Running, wait_until
+from project import Project, Running, wait_until
 
 from matmul_sweep.experiment.dataset.tables import read_table
 
@@ -105,10 +105,7 @@ def disturb(project: Project, moment: Moment, number: int, job: str) -> bool:
     ],
     ids=["killed", "terminated", "job killed", "job terminated"],
 )
-def test_a_run(
-    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int,
-    start: list[Moment], measuring: list[Moment], job: str,
-) -> None:  # fmt: skip
+def test_a_run(new_project, verified, copy_of, number, start, measuring, job):
     """At some moments before it measures, and at some from then on."""
     projects = [
         *(new_project("counted") for _ in start),

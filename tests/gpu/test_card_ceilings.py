@@ -24,7 +24,7 @@ def bench(gpu: Gpu, tmp_path_factory: pytest.TempPathFactory) -> Ceilings:
 
 
 @pytest.mark.parametrize("name", [*PEAKS, "copy"])
-def test_a_rate_is_most_of_the_cards_and_no_more(gpu: Gpu, bench: Ceilings, name: str) -> None:
+def test_a_rate_is_most_of_the_cards_and_no_more(gpu, bench, name):
     """Of a copy: slower than the L2, and faster than the bus."""
     row = bench.row(name)
     assert row["status"] == "ok", row
@@ -35,7 +35,7 @@ def test_a_rate_is_most_of_the_cards_and_no_more(gpu: Gpu, bench: Ceilings, name
     assert low < row["value_low"] <= row["value"] <= row["value_high"] < high
 
 
-def test_a_copy_copies_all(gpu: Gpu, bench: Ceilings) -> None:
+def test_a_copy_copies_all(gpu, bench):
     """A count that no grid divides."""
     count = 1_000_003
     words = count * COPY_BYTES // 4

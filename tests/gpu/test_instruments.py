@@ -1,7 +1,6 @@
 """The instruments on the device agree with their definitions on the host."""
 
 from dataclasses import astuple, dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,7 +14,6 @@ from matmul_sweep.experiment.measure import check_timer
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import instruments, reference
 from matmul_sweep.experiment.verify.cublas import CublasError
-from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
@@ -45,7 +43,7 @@ def host_copy(tools: Instruments, pointer: Any, count: int, dtype: Any = np.floa
 
 @pytest.mark.parametrize("dtype", instruments.FILLED)
 @pytest.mark.parametrize("fill", fills.FILLS)
-def test_device_fill_is_the_hosts_bit_for_bit(tools: Instruments, fill: str, dtype: str) -> None:
+def test_device_fill_is_the_hosts_bit_for_bit(tools, fill, dtype):
     """More elements than the fill has threads, so that each thread takes several."""
     for which in (0, 1):
         expected = fills.matrix(fill, SEED, which, 811, 701, dtype)
@@ -55,7 +53,7 @@ def test_device_fill_is_the_hosts_bit_for_bit(tools: Instruments, fill: str, dty
 
 
 @pytest.mark.parametrize("fill", ["uniform", "index"])
-def test_device_fill_counts_beyond_32_bits(gpu: Gpu, tools: Instruments, fill: str) -> None:
+def test_device_fill_counts_beyond_32_bits(gpu, tools, fill):
     count = 2**32 + 1000
     free, _ = gpu.drv.mem_get_info()
     if free < 4 * count * 1.1:
@@ -122,13 +120,13 @@ def panels(
 
 
 @pytest.mark.usefixtures("panels")
-def test_the_library_passes_with_the_errors_that_the_host_computes(product: Product) -> None:
+def test_the_library_passes_with_the_errors_that_the_host_computes(product):
     found = product.errors()
     assert 0 < found.share <= 1
     assert 0 < found.mean < found.largest
 
 
-def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu: Gpu, build: Path) -> None:
+def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu, build):
     """The full product right after the TF32 one: the handle's mode is put back."""
     shape, run, errors = Gemm(256, 256, 256), GpuRunner(build, HANG_SECONDS, gpu), {}
     inputs = fills.inputs("uniform", SEED, shape, "float32")
@@ -144,9 +142,7 @@ def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu: Gpu, build: Path)
 @pytest.mark.parametrize(
     "place", [(0, 0), (7, 202), (8, 0), (1, 0), (9, 8), (150, 101), (300, 0), (300, 202)]
 )
-def test_one_wrong_element_is_flagged_where_it_counts(
-    product: Product, place: tuple[int, int]
-) -> None:
+def test_one_wrong_element_is_flagged_where_it_counts(product, place):
     """Below the diagonal only where the full matrix is written."""
     off = {"gemm": 1e-3, "gram": 1e-12, "gemm_bf16": 0.5}[product.shape.operation]
     row, column = place
@@ -157,7 +153,7 @@ def test_one_wrong_element_is_flagged_where_it_counts(
         assert (product.errors("upper").share > 1) == (row <= column)
 
 
-def test_each_of_several_products_has_its_own_error(product: Product) -> None:
+def test_each_of_several_products_has_its_own_error(product):
     c = product.on_device[-1]
     left_out = product.tools.poisoned(product.shape.elements[-1], product.kernel.product.output)
     first, second, third = product.reference().errors([c, left_out, c], [product.kernel] * 3)
@@ -166,7 +162,7 @@ def test_each_of_several_products_has_its_own_error(product: Product) -> None:
 
 
 @pytest.mark.usefixtures("panels")
-def test_a_wrong_reference_passes_nothing(product: Product) -> None:
+def test_a_wrong_reference_passes_nothing(product):
     """NaN compares false with everything, and must not count as small; the spot check knows the
     formula of the inputs."""
     wanted = product.reference()
@@ -181,17 +177,15 @@ def test_a_wrong_reference_passes_nothing(product: Product) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_poison_is_nan_and_a_call_that_cublas_refuses_is_raised(
-    tools: Instruments, dtype: str
-) -> None:
+def test_poison_is_nan_and_a_call_that_cublas_refuses_is_raised(tools, dtype):
     assert np.isnan(host_copy(tools, tools.poisoned(7, dtype), 7, dtype)).all()
     with pytest.raises(CublasError, match=r"cublas[SD]gemm_v2: .+"):
         tools.cublas.gemm(dtype, -1, 1, 1, 0, 0, 0)
 
 
 def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
-    gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    gpu, tmp_path, monkeypatch
+):
     """Events around a launch from Python read three times as much: the stream has to be held."""
     monkeypatch.setattr(check_timer, "RECORDED", [320])
     write_json({"gpu": gpu.name}, tmp_path / "device.json")
@@ -203,8 +197,8 @@ def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
 
 
 def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_launch_none(
-    gpu: Gpu, tools: Instruments, tmp_path: Path
-) -> None:
+    gpu, tools, tmp_path
+):
     read = 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"({}));'
     start, now = read.format("start"), read.format("now")
     body = f"unsigned long long start, now; {start} do {now} while (now - start < n);"

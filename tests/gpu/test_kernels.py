@@ -68,9 +68,7 @@ def run_script(name: str, *arguments: object, **environment: str) -> subprocess.
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, *HOPPER], ids=lambda v: v.name)
-def test_a_kernel_is_right_at_its_verification_shapes(
-    gpu: Gpu, compiled: Compiled, variant: Variant
-) -> None:
+def test_a_kernel_is_right_at_its_verification_shapes(gpu, compiled, variant):
     """C starts as NaN, A and B end in NaN, and the zone behind C is watched. Hopper's small kernels
     use every wrapper, several launches, a workspace and tensor maps."""
     if not variant.runs_on(gpu.architecture):
@@ -154,7 +152,7 @@ def bad(gpu: Gpu, tmp_path: Path) -> Callable[[str], Job]:
     return make
 
 
-def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job: Job) -> None:
+def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job):
     points, samples, _, facts = job.measured("shared_rect", "64", "130x70x33", "400000")
     fitting, large = points[points.m < 400000], points[points.m == 400000]
     assert set(fitting.status) == {"ok"}
@@ -181,7 +179,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job: Jo
     assert "no TF32" in facts["math_mode"]
 
 
-def test_alone_a_kernel_has_six_blocks_beside_those_of_the_library(job: Job) -> None:
+def test_alone_a_kernel_has_six_blocks_beside_those_of_the_library(job):
     points, samples, _, facts = job.measured("naive", "64", "4096", caches=["alone"])
     assert set(points.status) == {"ok"} and points.error.between(0, 1).all()
     assert (samples.groupby(["m", "variant"]).size() == 6).all()
@@ -196,7 +194,7 @@ def test_alone_a_kernel_has_six_blocks_beside_those_of_the_library(job: Job) -> 
         assert (large.sm_clock_mhz > 500).all()
 
 
-def test_every_fill_mode_and_cache_is_a_point_with_its_states(job: Job) -> None:
+def test_every_fill_mode_and_cache_is_a_point_with_its_states(job):
     axes = {"fills": ["uniform", "normal"], "modes": ["burst", "sustained"],
             "caches": ["hot", "rotated", "cold"],
             "sampling": {"warm_seconds": 0, "load_seconds": 0.3}}  # fmt: skip
@@ -223,7 +221,7 @@ def test_every_fill_mode_and_cache_is_a_point_with_its_states(job: Job) -> None:
         assert (read > 0).all(axis=None)
 
 
-def test_a_hot_card_is_waited_for_within_the_budget(job: Job) -> None:
+def test_a_hot_card_is_waited_for_within_the_budget(job):
     if not job.gpu.nvml:
         pytest.skip("NVML does not answer here")
     changes = {"limits": {"cool_celsius": 1, "cool_seconds": 2}, "sampling": {"warm_seconds": 0}}
@@ -232,7 +230,7 @@ def test_a_hot_card_is_waited_for_within_the_budget(job: Job) -> None:
     assert 2 <= facts["split"]["cooling_s"] < 4
 
 
-def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job: Job) -> None:
+def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job):
     points, samples, _, _ = job.measured("naive", "512", "8192")
     (row,) = points.query("m == 8192 and cache == 'cold' and phase == 'kernel'").itertuples()
     reason = "cold and hot are alike: a launch takes over 50 ms"
@@ -249,8 +247,8 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job: Job) -> N
     ids=["stray write", "no end"],
 )
 def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_job(
-    bad: Callable[[str], Job], source: str, reason: str, caches: list[str]
-) -> None:
+    bad, source, reason, caches
+):
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
     start = time.perf_counter()
@@ -272,9 +270,7 @@ def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_j
 
 @pytest.mark.parametrize("cache", ["hot", "alone"])
 @pytest.mark.parametrize("source", [ONCE, KEEPS], ids=["nothing again", "an earlier answer"])
-def test_a_kernel_that_is_right_once_is_a_failed_row(
-    bad: Callable[[str], Job], source: str, cache: str
-) -> None:
+def test_a_kernel_that_is_right_once_is_a_failed_row(bad, source, cache):
     points, *_ = bad(source).measured("mine", "64", "128", caches=[cache])
     assert set(points.status) == {"failed"}
     said = r"wrong result of mine in its last timed launch: error \S+ times the bound"
@@ -291,9 +287,7 @@ def verified(job: Job, *shapes: str, **changes: Any) -> pd.DataFrame:
     return read_table("verification.csv", output)
 
 
-def test_verification_and_multiply_give_up_a_launch_that_never_ends(
-    bad: Callable[[str], Job],
-) -> None:
+def test_verification_and_multiply_give_up_a_launch_that_never_ends(bad):
     job, reason = bad(ENDLESS), "the launch did not finish within 3 s"
     limits = {"hang_seconds": 3}
     table = verified(job, "128", "256", limits=limits).set_index("m")
@@ -314,9 +308,7 @@ def test_verification_and_multiply_give_up_a_launch_that_never_ends(
     ],
     ids=["stray write", "behind C", "behind A and B"],
 )
-def test_verification_finds_a_mistake_and_leaves_a_table(
-    bad: Callable[[str], Job], source: str, reason: str
-) -> None:
+def test_verification_finds_a_mistake_and_leaves_a_table(bad, source, reason):
     job = bad(source)
     table = verified(job, "128")
     assert table[table.status == "failed"].reason.str.contains(reason).any()
@@ -341,9 +333,7 @@ DOCUMENTED = (
     ],
     ids=["the documents' lines", "TF32 is asked for", "the GPU is hidden"],
 )
-def test_multiply_says_the_documents_lines_whatever_the_environment(
-    gpu: Gpu, words: str, environment: dict[str, str], said: str
-) -> None:
+def test_multiply_says_the_documents_lines_whatever_the_environment(gpu, words, environment, said):
     done = run_script("multiply", *words.split(), **environment)
     assert done.returncode == 0, done.stderr
     assert re.search(said, done.stdout, re.DOTALL)
@@ -354,9 +344,7 @@ CHAINED = [v for v in VARIANTS if v.kernel.overlaps and v.kernel.product.output 
 
 
 @pytest.mark.parametrize("variant", CHAINED, ids=lambda v: v.name)
-def test_a_launch_that_overlaps_reads_what_the_last_one_wrote(
-    gpu: Gpu, compiled: Compiled, variant: Variant
-) -> None:
+def test_a_launch_that_overlaps_reads_what_the_last_one_wrote(gpu, compiled, variant):
     """Products in a row, each of the last one's C and a matrix that moves columns by one; what was
     read too early, or written over too early, stays behind."""
     if not variant.runs_on(gpu.architecture):

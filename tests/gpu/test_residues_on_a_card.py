@@ -51,7 +51,7 @@ def products(runner: GpuRunner, compiled: Callable[[Variant], Path]) -> Products
 
 @pytest.mark.parametrize("kind", EASY)
 @pytest.mark.parametrize("m", [130, 600, 2048, 8192])
-def test_it_errs_no_more_than_dsyrk(products: Products, kind: str, m: int) -> None:
+def test_it_errs_no_more_than_dsyrk(products, kind, m):
     a = EASY[kind](np.random.default_rng(1), m, DRAWN)
     which = np.arange(DRAWN) * (SIDE // DRAWN - 1)  # all over C, of each column one
     own, other = (
@@ -63,22 +63,20 @@ def test_it_errs_no_more_than_dsyrk(products: Products, kind: str, m: int) -> No
 
 
 @pytest.mark.parametrize("kind", HARD)
-def test_it_is_native_where_norms_do_not_do(products: Products, kind: str) -> None:
+def test_it_is_native_where_norms_do_not_do(products, kind):
     a = HARD[kind](np.random.default_rng(1), 4096, 300)
     np.testing.assert_array_equal(*products([COMPONENTWISE, NATIVE], a))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0, 1e-200, 1e200])
 @pytest.mark.parametrize("variant", [COMPONENTWISE, NORMWISE], ids=lambda v: v.name)
-def test_columns_beyond_the_scales_are_native(
-    products: Products, variant: Variant, bad: float
-) -> None:
+def test_columns_beyond_the_scales_are_native(products, variant, bad):
     a = EASY["normal"](np.random.default_rng(1), 1000, 301)
     a[:, 200] *= bad
     np.testing.assert_array_equal(*products([variant, NATIVE], a))
 
 
-def test_no_drawn_columns_fool_the_guard(products: Products) -> None:
+def test_no_drawn_columns_fool_the_guard(products):
     taken = 0
     for seed in range(100):
         a = fooling(seed, 1000, 96)
@@ -92,7 +90,7 @@ def test_no_drawn_columns_fool_the_guard(products: Products) -> None:
 @pytest.mark.parametrize(
     ("m", "n"), [(129, 1), (131, 257), (1001, 515), (5000, 2049), (131072 + 300, 70)]
 )
-def test_edges_tiles_and_portions_are_right(products: Products, m: int, n: int) -> None:
+def test_edges_tiles_and_portions_are_right(products, m, n):
     """With the same bits for each tile, symmetric, in each of several runs, and whatever the order
     of the rows of A: so no race, and no rounding before the end."""
     rng = np.random.default_rng(2)
@@ -106,7 +104,7 @@ def test_edges_tiles_and_portions_are_right(products: Products, m: int, n: int) 
     assert errors(c[np.ix_(some, some)], a[:, some]).max() <= BOUND
 
 
-def test_the_library_takes_what_is_promised() -> None:
+def test_the_library_takes_what_is_promised():
     torch: Any = pytest.importorskip("torch")
     a = torch.randn(2048, 1500, dtype=torch.float64, device="cuda")
     before = torch.randn(1500, 1500, dtype=torch.float64, device="cuda")
@@ -127,10 +125,7 @@ def test_the_library_takes_what_is_promised() -> None:
         ("Cauchy", COMPONENTWISE, NATIVE, 1.2),  # what the guard costs where it says native
     ],
 )
-def test_it_takes_no_longer_than_it_should(
-    runner: GpuRunner, compiled: Callable[[Variant], Path],
-    kind: str, variant: Variant, rival: Variant, most: float,
-) -> None:  # fmt: skip
+def test_it_takes_no_longer_than_it_should(runner, compiled, kind, variant, rival, most):
     """Launches one behind the other; config/residues.yaml times it as a program gets it."""
     shape, a = Gram(8192, 8192), COLUMNS[kind](np.random.default_rng(1), 8192, 8192)
     times: list[float] = []

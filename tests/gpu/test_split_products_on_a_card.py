@@ -50,7 +50,7 @@ def products(gpu: Gpu, build: Path, compiled: Callable[[Variant], Path]) -> Prod
 
 @pytest.mark.parametrize("kind", FACTORS)
 @pytest.mark.parametrize("k", [128, 512, 1000, 4096, 100_000])
-def test_it_errs_no_more_than_sgemm(products: Products, kind: str, k: int) -> None:
+def test_it_errs_no_more_than_sgemm(products, kind, k):
     a, b = factors(kind, DRAWN, DRAWN, k)
     times = SIDE // DRAWN
     variants = [LIBRARY, *(v for v in BY_MOVE if v.fewest_terms <= k)]
@@ -66,14 +66,14 @@ def test_it_errs_no_more_than_sgemm(products: Products, kind: str, k: int) -> No
 
 
 @pytest.mark.parametrize("kind", [*FACTORS, *hard_kinds(10, 10, 10)])
-def test_small_products_are_right_also_where_halves_are_not(products: Products, kind: str) -> None:
+def test_small_products_are_right_also_where_halves_are_not(products, kind):
     hard = hard_kinds(150, 301, 200)
     for pair in [hard[kind]] if kind in hard else [factors(kind, *shape) for shape in SMALL]:
         for c in products(VARIANTS, *pair):
             assert accuracy(LIBRARY.kernel, c, *pair).share <= 1, (*c.shape, len(pair[1]))
 
 
-def test_infinities_and_nan_are_those_of_sgemm(products: Products) -> None:
+def test_infinities_and_nan_are_those_of_sgemm(products):
     library, *results = products([LIBRARY, *VARIANTS], *not_finite(150, 301, 200))
     infinite = np.isinf(library)
     assert infinite.any()
@@ -84,7 +84,7 @@ def test_infinities_and_nan_are_those_of_sgemm(products: Products) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_products_are_reproducible(products: Products, variant: Variant) -> None:
+def test_products_are_reproducible(products, variant):
     """No race: the same factors give the same bits, also where elements are in doubt."""
     shape = 700, 900, 1100
     for pair in (factors("normal", *shape), hard_kinds(*shape)["one masked"]):

@@ -6,14 +6,13 @@ import pytest
 
 from matmul_sweep.classroom.verdict import CORRECT, judge
 from matmul_sweep.experiment.measure import card
-from matmul_sweep.experiment.verify.gpu import Gpu
 
 pytestmark = pytest.mark.gpu
 HAND_INS = Path(__file__).parents[1] / "unit" / "trial"
 
 
 @pytest.mark.parametrize("name", ["naive", "tiled", "gram"])
-def test_a_correct_kernel_is_placed_on_the_ladder(gpu: Gpu, name: str) -> None:
+def test_a_correct_kernel_is_placed_on_the_ladder(gpu, name):
     verdict = judge(HAND_INS / f"{name}.cu", {})
     assert verdict.status == CORRECT
     found = card.standing(verdict)
@@ -25,7 +24,7 @@ def test_a_correct_kernel_is_placed_on_the_ladder(gpu: Gpu, name: str) -> None:
     assert "none" not in found.next_step
 
 
-def test_what_no_library_computes_is_not_timed(gpu: Gpu, tmp_path: Path) -> None:
+def test_what_no_library_computes_is_not_timed(gpu, tmp_path):
     file = tmp_path / "f.cu"
     file.write_text((HAND_INS / "naive.cu").read_text().replace("float", "double"))
     said = card.standing(judge(file, {}))

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,9 +41,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=250)
 @given(ENTRIES)
-def test_each_tiling_is_a_variant_that_fits_or_the_entry_is_refused(
-    file: Path, entry: dict[str, Any]
-) -> None:
+def test_each_tiling_is_a_variant_that_fits_or_the_entry_is_refused(file, entry):
     file.write_text(json.dumps({"mine": CUDA_ENTRY | entry}))  # which is YAML too
     try:
         variants = load_catalogue(file)["mine"].variants

@@ -48,9 +48,7 @@ UNKNOWN = TIMES.map(lambda time: (math.nan, time, math.nan))
 
 @settings(max_examples=1000)
 @given(samples(1, 30), POWERS)
-def test_the_interval_lies_around_the_median_at_two_of_the_samples(
-    times: list[float], scale: float
-) -> None:
+def test_the_interval_lies_around_the_median_at_two_of_the_samples(times, scale):
     low, high = median_interval(times)
     if len(times) < SMALLEST:
         assert np.isnan([low, high]).all()
@@ -63,7 +61,7 @@ def test_the_interval_lies_around_the_median_at_two_of_the_samples(
 
 @settings(max_examples=300)
 @given(st.integers(SMALLEST, 600))
-def test_the_interval_has_95_percent_and_the_next_narrower_one_has_less(count: int) -> None:
+def test_the_interval_has_95_percent_and_the_next_narrower_one_has_less(count):
     """Exactly: of the 2^count ways in which samples lie on either side of the median."""
     low, high = (int(end) for end in median_interval(range(1, count + 1)))
     assert low + high == count + 1
@@ -127,7 +125,7 @@ BENCHES = st.builds(
 
 @settings(max_examples=600)
 @given(RULES, BENCHES)
-def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: Bench) -> None:
+def test_sampling_stops_when_the_rule_says_so_and_not_before(rule, bench):
     """Its batches double at most and take a tenth of the budget at most."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling.time, "perf_counter", lambda: bench.now)
@@ -149,9 +147,7 @@ def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: 
 
 @settings(max_examples=200)
 @given(samples(1, 40), POWERS)
-def test_a_resampled_interval_lies_around_the_median_and_repeats(
-    ratios: list[float], scale: float
-) -> None:
+def test_a_resampled_interval_lies_around_the_median_and_repeats(ratios, scale):
     low, high = resampled_interval(np.array(ratios))
     if len(ratios) < SMALLEST:
         assert np.isnan([low, high]).all()
@@ -167,8 +163,6 @@ PAIRS = st.tuples(INTERVALS | UNKNOWN, INTERVALS) | INTERVALS.map(lambda same: (
 SIDES = st.lists(PAIRS, min_size=1, max_size=12).map(lambda pairs: [*zip(*pairs, strict=True)])
 TOLERANCES = st.floats(0, 0.5)
 OPPOSITE = {"faster": "slower", "slower": "faster", "same": "same", "unclear": "unclear"}
-
-Sides = list[tuple[Interval, ...]]
 
 
 def table(intervals: Sequence[Interval]) -> pd.DataFrame:
@@ -186,9 +180,7 @@ def on_the_border(point: Any) -> bool:
 
 @settings(max_examples=60)
 @given(SIDES, TOLERANCES)
-def test_a_change_has_one_verdict_and_the_opposite_one_from_the_other_side(
-    sides: Sides, tolerance: float
-) -> None:
+def test_a_change_has_one_verdict_and_the_opposite_one_from_the_other_side(sides, tolerance):
     """Its interval is no wider than the quotients of the ends of the two."""
     a, b = map(table, sides)
     there, back = compare_points(a, b, tolerance), compare_points(b, a, tolerance)

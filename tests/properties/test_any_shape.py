@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.shapes import LARGEST, Shape, grid_of
+from matmul_sweep.operations.shapes import LARGEST, grid_of
 from matmul_sweep.process.errors import UserError, one_line
 
 EXTENTS = st.integers(1, LARGEST)
@@ -25,15 +25,13 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=4).flatmap(
 
 @settings(max_examples=1000)
 @given(SHAPES, st.sampled_from("x×"))
-def test_a_printed_shape_is_read_as_itself(shape: Shape, sign: str) -> None:
+def test_a_printed_shape_is_read_as_itself(shape, sign):
     assert parse_shape(str(shape).replace("x", sign), shape.operation) == shape
 
 
 @settings(max_examples=1000)
 @given(TEXTS | st.text(max_size=8), st.sampled_from([*OPERATIONS]))
-def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(
-    text: str, operation: str
-) -> None:
+def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(text, operation):
     try:
         found = parse_shape(text, operation)
     except UserError as error:
@@ -48,7 +46,7 @@ def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(
 
 @settings(max_examples=600)
 @given(SMALL_SHAPES)
-def test_a_shape_describes_its_product(shape: Shape) -> None:
+def test_a_shape_describes_its_product(shape):
     inputs = [np.ones(extents) for extents in shape.inputs]
     a, b = inputs if len(inputs) == 2 else (inputs[0].T, inputs[0])
     c = a @ b
@@ -61,9 +59,7 @@ def test_a_shape_describes_its_product(shape: Shape) -> None:
 
 @settings(max_examples=1000)
 @given(SHAPES, st.tuples(st.integers(1, 200), st.integers(1, 200)))
-def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(
-    shape: Shape, tile: tuple[int, int]
-) -> None:
+def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(shape, tile):
     x, y, z = grid_of(shape, tile)
     for extent, step, blocks in zip(shape.output, tile, (y, x), strict=True):
         assert (blocks - 1) * step < extent <= blocks * step

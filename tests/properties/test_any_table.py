@@ -1,6 +1,6 @@
 """Any data set is read back as it was written: each bit, all text, and missing values."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,6 @@ def column_values(name: str) -> st.SearchStrategy[Any]:
     return cells if name in FULL else st.none() | cells
 
 
-Rows = tuple[str, list[dict[str, Any]]]
-
-
 ROWS = {
     kind: st.lists(
         st.fixed_dictionaries({name: column_values(name) for name in columns}),
@@ -72,9 +69,7 @@ def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("write", [write_table, write_rows])
 @settings(max_examples=150)
 @given(written=ANY_ROWS)
-def test_a_table_is_read_back_as_it_was_written(
-    folder: Path, write: Callable[..., None], written: Rows
-) -> None:
+def test_a_table_is_read_back_as_it_was_written(folder, write, written):
     """By a job, and by what reads tables."""
     kind, rows = written
     write(pd.DataFrame(rows) if write is write_table else rows, kind, folder / kind)

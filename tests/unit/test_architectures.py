@@ -16,9 +16,7 @@ H100 = {"bf16_tensor": 989.4}
     ("capability", "multiprocessors", "clock_mhz", "stated"),
     [("8.0", 108, 1410, A100), ("9.0", 132, 1830, H100)],
 )
-def test_a_peak_is_what_the_white_paper_states(
-    capability: str, multiprocessors: int, clock_mhz: int, stated: dict[str, float]
-) -> None:
+def test_a_peak_is_what_the_white_paper_states(capability, multiprocessors, clock_mhz, stated):
     card = {"multiprocessors": multiprocessors, "clock_mhz": clock_mhz}
     for units, peak in stated.items():
         terms = peak_terms(card | {"compute_capability": capability}, units)
@@ -27,6 +25,6 @@ def test_a_peak_is_what_the_white_paper_states(
 
 
 @pytest.mark.parametrize("card", [{}, {"compute_capability": "3.5"}, {"compute_capability": None}])
-def test_an_unknown_card_has_no_peaks(card: dict[str, str | None]) -> None:
+def test_an_unknown_card_has_no_peaks(card):
     facts = card | {"multiprocessors": 15, "clock_mhz": 900}
     assert {peak_terms(facts, units.rate) for units in UNITS.values()} == {None}

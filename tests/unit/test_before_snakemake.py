@@ -47,12 +47,12 @@ def line_of(profile: Path) -> str:
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.parent.name)
-def test_what_is_right_is_a_profile(started: Path, profile: Path) -> None:
+def test_what_is_right_is_a_profile(started, profile):
     assert "nolock" in yte.process_yaml(profile.read_text(), require_use_yte=True)
 
 
 @pytest.mark.parametrize(("content", "said"), BROKEN)
-def test_a_file_that_is_no_configuration(started: Path, content: bytes | None, said: str) -> None:
+def test_a_file_that_is_no_configuration(started, content, said):
     (started / "b.yaml").unlink()
     if content is not None:
         (started / "b.yaml").write_bytes(content)
@@ -61,20 +61,18 @@ def test_a_file_that_is_no_configuration(started: Path, content: bytes | None, s
 
 
 @pytest.mark.parametrize(("variables", "said"), AROUND)
-def test_a_folder_that_cannot_be_used(
-    started: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
-) -> None:
+def test_a_folder_that_cannot_be_used(started, monkeypatch, variables, said):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert said in line_of(PROFILES[0])
 
 
-def test_a_key_without_a_value(started: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_without_a_value(started, monkeypatch):
     for words in (["--config", "seed=1", "all"], ["-C", "all"], ["--config=all", "--cores", "1"]):
         monkeypatch.setattr(sys, "argv", ["snakemake", *words])
         assert line_of(PROFILES[0]) == "error: --config all: write KEY=VALUE, and targets after --"
 
 
-def test_an_encoding_that_is_not_utf_8(started: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_that_is_not_utf_8(started, monkeypatch):
     monkeypatch.setattr("locale.getpreferredencoding", lambda _: "ANSI_X3.4-1968")
     assert line_of(PROFILES[0]).endswith("set PYTHONUTF8=1")

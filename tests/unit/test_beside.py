@@ -1,7 +1,6 @@
 """A report without a GPU: this processor beside a published card, and whose each number is."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from made_up_data import DEVICE, beside_a_card, made_up
@@ -28,7 +27,7 @@ def card_times(results: Results, kernel: str) -> dict[int, float]:
     return dict(rows[rows.kernel == kernel].groupby("n").time_ms.min())
 
 
-def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results: Results) -> None:
+def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results):
     made = FIGURES["time_loglog"](results)
     lines = lines_in(made.axes[0])
     assert lines.keys() >= {"cpu_loop", "cpu_blas", "naive", "shared", "sgemm", "cublas_sgemm"}
@@ -44,9 +43,7 @@ def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results: 
     assert "dashed" not in words_of(own)
 
 
-def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(
-    results: Results, tmp_path: Path
-) -> None:
+def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(results, tmp_path):
     card = made_up(tmp_path, kernels=["cublas_sgemm"], device=DEVICE | {"gpu": "My GPU"})
     made = FIGURES["time_milliseconds"](replace(card, others=results.others))
     lines = lines_in(made.axes[0])
@@ -55,13 +52,13 @@ def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(
     assert "(naive on Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
 
 
-def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
+def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results):
     axes = FIGURES["time_milliseconds"](results).axes
     slow = lines_in(axes[0])["cpu_blas"].get_ydata().max()
     assert 4.7 < axes[0].get_ylim()[1] < 6 < slow * 100  # the document's largest is 4.70 ms
 
 
-def test_page_1_tells_the_largest_size_of_both(results: Results) -> None:
+def test_page_1_tells_the_largest_size_of_both(results):
     found = beside(results)
     assert (found["card"], found["date"]) == ("Imaginary GPU", "2026-01-02")
     assert found["report"] == "reports/published/imaginary-gpu/report.pdf"
@@ -76,9 +73,7 @@ def test_page_1_tells_the_largest_size_of_both(results: Results) -> None:
     assert beside(results.others[0]) is None
 
 
-def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(
-    results: Results,
-) -> None:
+def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(results):
     code = results.instructions
     code.loc[code.kernel == "naive", ["ffma", "global_loads_32", "shared_loads_128"]] = [16, 32, 0]
     steps = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}
@@ -92,7 +87,7 @@ def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(
     assert ladders(results)["gemm"]["steps"][0]["bound"] is None  # the code is of another card
 
 
-def test_the_documents_stand_beside_the_card_and_the_processor(results: Results) -> None:
+def test_the_documents_stand_beside_the_card_and_the_processor(results):
     entries = {entry["document"]: entry["rows"] for entry in documents_beside(results, documents())}
     basic = next(row for row in entries["001"] if row.get("system") == "basic, TILE_WIDTH 16")
     card = results.others[0].of("gemm").timed(cache="hot")
@@ -106,13 +101,13 @@ def test_the_documents_stand_beside_the_card_and_the_processor(results: Results)
     assert quotient["here"] is None
 
 
-def test_loads_are_those_for_each_multiply_add(results: Results) -> None:
+def test_loads_are_those_for_each_multiply_add(results):
     found = {row["title"]: row["each"] for row in loads(results)}
     assert found == {"naive": 2, "shared": 2 / 32}
     assert loads(results.others[0]) == []
 
 
-def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results: Results) -> None:
+def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results):
     (ax,) = FIGURES["processor_sizes"](results).axes
     rows = results.launches.query("sweep == 'processor'")
     rates = rows[rows.kernel == "cpu_loop"].sort_values("n").tflops * 1000

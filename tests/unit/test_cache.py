@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def kept(key: str, content: bytes, folder: Path) -> None:
     cache.keep(key, folder / "binary", "a report")
 
 
-def test_what_was_kept_is_fetched_with_what_the_compiler_said(place: Path, tmp_path: Path) -> None:
+def test_what_was_kept_is_fetched_with_what_the_compiler_said(place, tmp_path):
     binary, report = tmp_path / "binary", "two lines,\nand ü"
     binary.write_bytes(bytes(range(256)) + b"\n\n")
     cache.keep(KEY, binary, report)
@@ -67,7 +66,7 @@ def test_what_was_kept_is_fetched_with_what_the_compiler_said(place: Path, tmp_p
 
 
 @pytest.mark.usefixtures("place")
-def test_an_empty_variable_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.PLACE, "")
     monkeypatch.chdir(tmp_path)
     kept(KEY, b"binary", tmp_path)
@@ -94,10 +93,7 @@ def no_folder(entry: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [cut, foreign, unreadable, no_folder])
-def test_what_is_no_entry_is_passed_by_with_one_line(
-    place: Path, tmp_path: Path, compiled: list[str], caplog: pytest.LogCaptureFixture,
-    spoil: Callable[[Path], None],
-) -> None:  # fmt: skip
+def test_what_is_no_entry_is_passed_by_with_one_line(place, tmp_path, compiled, caplog, spoil):
     source = write(tmp_path / "mine.cu")
     assert built(source, tmp_path / "first") == built(source, tmp_path / "again") == "1"
     assert os.access(tmp_path / "again", os.X_OK)
@@ -110,8 +106,8 @@ def test_what_is_no_entry_is_passed_by_with_one_line(
 
 
 def test_a_full_disk_costs_one_line_and_leaves_no_part_of_an_entry(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    place, tmp_path, monkeypatch, caplog
+):
     def full(*names: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -124,8 +120,8 @@ def test_a_full_disk_costs_one_line_and_leaves_no_part_of_an_entry(
 
 
 def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    place, tmp_path, monkeypatch
+):
     monkeypatch.setattr(cache, "MOST_BYTES", 4000)
     keys = [cache.key_of([str(n)], []) for n in range(5)]
     for age, key in enumerate(keys[:3]):
@@ -141,9 +137,7 @@ def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_changed_header_or_definition_makes_another_entry(
-    tmp_path: Path, compiled: list[str]
-) -> None:
+def test_a_changed_header_or_definition_makes_another_entry(tmp_path, compiled):
     header, program = tmp_path / "own.cuh", tmp_path / "program"
     header.write_text("#define ONE 1\n")
     source = write(tmp_path / "mine.cu", '#include "own.cuh"\n' + RIGHT_KERNEL)
@@ -155,9 +149,7 @@ def test_a_changed_header_or_definition_makes_another_entry(
 
 
 @pytest.mark.usefixtures("place")
-def test_clones_share_entries_but_for_those_whose_findings_name_their_files(
-    tmp_path: Path, compiled: list[str]
-) -> None:
+def test_clones_share_entries_but_for_those_whose_findings_name_their_files(tmp_path, compiled):
     clones = [write(tmp_path / name / "mine.cu") for name in ("one", "two")]
     assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]
     found = [built(source, tmp_path / "program", watch=True) for source in clones]

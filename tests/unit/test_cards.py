@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
 from matplotlib.text import Text
-from support import Command
 from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
@@ -60,7 +59,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return two(tmp_path_factory.mktemp("two"))
 
 
-def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) -> None:
+def test_what_bandwidth_changes_is_held_against_the_prediction(pair):
     (found,) = cards(pair)
     limits = {row["title"]: row["times"] for row in found["limits"]}
     assert limits["memory"] == 2 and limits["float32 units"] == 1
@@ -76,12 +75,12 @@ def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) ->
     assert typeset(pair, pair.folder).startswith(b"%PDF")
 
 
-def test_at_the_power_limit_rates_are_not_compared(tmp_path: Path) -> None:
+def test_at_the_power_limit_rates_are_not_compared(tmp_path):
     (found,) = cards(two(tmp_path, lambda summary: summary.assign(throttled="power_cap")))
     assert found["operations"] == {}
 
 
-def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
+def test_without_ceilings_and_peaks_nothing_is_predicted(pair):
     bare = dataclasses.replace(pair, ceilings=pair.ceilings[:0])
     (found,) = cards(bare)
     assert "memory" not in {row["title"] for row in found["limits"]}
@@ -92,7 +91,7 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
     assert FIGURES["cards"](bare).axes
 
 
-def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
+def test_the_figure_has_each_point_and_the_prediction(pair):
     made = FIGURES["cards"](pair)
     titles = [ax.get_title(loc="left") for ax in made.axes]
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
@@ -107,7 +106,7 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
 
 
 @pytest.mark.parametrize("panels", [1, 2])
-def test_names_beside_lines_keep_apart_in_low_panels_too(pair: Results, panels: int) -> None:
+def test_names_beside_lines_keep_apart_in_low_panels_too(pair, panels):
     own = pair.summary[pair.summary.operation.isin(["gemm", "gram"][:panels])]
     made = FIGURES["cards"](dataclasses.replace(pair, summary=own))
     made.draw_without_rendering()
@@ -119,9 +118,7 @@ def test_names_beside_lines_keep_apart_in_low_panels_too(pair: Results, panels: 
         assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(named))
 
 
-def test_what_is_no_other_card_is_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_no_other_card_is_left_out(tmp_path, caplog):
     results = made_up(tmp_path, kernels=["naive"], device=CARD)
     places = [tmp_path / name for name in ("same", "broken", "none", "other-gpu")]
     for place, gpu in zip(places, (CARD["gpu"], "Third", None, OTHER["gpu"]), strict=True):
@@ -137,7 +134,7 @@ def test_what_is_no_other_card_is_left_out(
     assert len(with_others(processor, places).others) == 2
 
 
-def test_the_programs_take_the_other_sets(command: Command, tmp_path: Path) -> None:
+def test_the_programs_take_the_other_sets(command, tmp_path):
     for place, device in ((tmp_path, CARD), (tmp_path / "other-gpu", OTHER)):
         alone = made_up(place, kernels=["naive", "cublas_sgemm"], device=device)
     assert cards(alone) == []

@@ -7,10 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue, experiment, the_catalogue
+from support import experiment, the_catalogue
 
 from matmul_sweep.build import packages
 from matmul_sweep.build.binaries import digest, essence, flags, recipe
@@ -94,8 +93,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "said"), REFUSED, ids=str)
 def test_a_mistake_is_one_line_naming_file_entry_key_and_remedy(
-    entry: Entry, write_catalogue: WriteCatalogue, changes: dict[str, Any], said: str
-) -> None:
+    entry, write_catalogue, changes, said
+):
     multiples = {} if "let `accepts`" in said else {"accepts": {"n": 4, "k": 4}}
     changes = multiples | changes if "tensor_maps" in changes else changes
     message = mistake(write_catalogue({"mine": entry(**changes)}))
@@ -114,22 +113,20 @@ def test_a_mistake_is_one_line_naming_file_entry_key_and_remedy(
     ],
     ids=lambda text: text[:40],
 )
-def test_a_file_that_is_no_catalogue_is_refused(
-    write_catalogue: WriteCatalogue, text: str, said: str
-) -> None:
+def test_a_file_that_is_no_catalogue_is_refused(write_catalogue, text, said):
     path = write_catalogue(text)
     assert mistake(path).startswith(said)
     path.unlink()
     assert "No such file" in mistake(path)
 
 
-def test_every_key_is_described() -> None:
+def test_every_key_is_described():
     for model in (Entry_, OwnLaunch, OwnMap, OwnLayout):
         for key in fields_of(model):
             assert len(description(model, [key])) > 10, key
 
 
-def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are() -> None:
+def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are():
     names = ("naive", "cublas_sgemm", "cublas_tuned", "gram_naive", "cublas_dsyrk", "cpu_blas")
     catalogue = Catalogue({name: the_catalogue()[name] for name in names})
     rivals = {"naive": ["cublas_sgemm"], "gram_naive": ["cublas_dsyrk"]}
@@ -143,7 +140,7 @@ def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are() -
     "variant", [k.variants[-1] for k in the_catalogue().values() if k.shared_bytes],
     ids=lambda v: v.name,
 )  # fmt: skip
-def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_path: Path) -> None:
+def test_declared_resources_are_what_the_compiler_finds(variant, tmp_path):
     """Shared memory to the byte; registers at least, since addresses and counters need some too."""
     record = compiled(recipe(variant, "sm_90"), tmp_path / "cubin")
     assert record["status"] == "ok"
@@ -153,7 +150,7 @@ def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_pa
     assert record["spill_bytes"] <= (16 if packages.installed() == "cuda12" else 0)
 
 
-def test_each_tiling_is_a_variant_with_the_shared_parameters(mine: Mine) -> None:
+def test_each_tiling_is_a_variant_with_the_shared_parameters(mine):
     tilings = {32: {"W": 32}, "16x2": {"W": 16, "R": 2}}
     first, last = mine(
         parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"], threads=["W // R", "W"],
@@ -167,28 +164,26 @@ def test_each_tiling_is_a_variant_with_the_shared_parameters(mine: Mine) -> None
 
 
 @pytest.mark.parametrize(("arch", "count"), [("sm_90a", 132), ("sm_75", 72), (None, 132)])
-def test_a_grid_for_the_device_has_the_architectures_multiprocessors(
-    mine: Mine, arch: str | None, count: int
-) -> None:
+def test_a_grid_for_the_device_has_the_architectures_multiprocessors(mine, arch, count):
     variant = mine(parameters={"RESIDENT": 2}, blocks="RESIDENT * MULTIPROCESSORS")
     assert variant.grid(Gemm(1, 1, 1), arch) == (2 * count, 1, 1)
     assert f"-DMULTIPROCESSORS={count}" in flags(variant, arch or "sm_90")
     assert variant.parameters == {"RESIDENT": 2}
 
 
-def test_an_entry_is_an_operation_a_source_a_tile_and_threads(mine: Mine) -> None:
+def test_an_entry_is_an_operation_a_source_a_tile_and_threads(mine):
     variant = mine(title=None, function=None)
     assert (variant.name, variant.kernel.title, variant.kernel.function) == ("mine",) * 3
 
 
 @pytest.mark.parametrize("text", ["shared/16", "shared-16", "shared", "cpu_loop"])
-def test_a_variant_is_found_by_name_slug_and_kernel(text: str) -> None:
+def test_a_variant_is_found_by_name_slug_and_kernel(text):
     names = {"shared-16": "shared/16", "shared": "shared/32"}
     assert the_catalogue().variant(text).name == names.get(text, text)
 
 
 @pytest.mark.parametrize("text", ["shared[TILE_WIDTH=17]", "shared/17"])
-def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text: str) -> None:
+def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text):
     said = f"variant '{text}': the catalogue has shared/32, shared/16"
     with pytest.raises(UserError, match=f"^{re.escape(said)}"):
         the_catalogue().variant(text)
@@ -211,14 +206,12 @@ ROW, LONGEST = {"most_rows": 1}, 65535 * 16  # gridDim.y holds 65535 blocks
         ({"accepts": "W", "most_columns": 8}, Gemm(16, 8, 8), None),
     ],
 )
-def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
-    mine: Mine, changes: dict[str, Any], shape: Gemm, said: str | None
-) -> None:
+def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(mine, changes, shape, said):
     refusal = mine(parameters={"W": 8}, **changes).refusal(shape)
     assert refusal is None if said is None else str(refusal).startswith(said)
 
 
-def test_the_digest_changes_with_source_header_and_flags(mine: Mine, tmp_path: Path) -> None:
+def test_the_digest_changes_with_source_header_and_flags(mine, tmp_path):
     kernel = mine(tilings={16: {"W": 16}, 8: {"W": 8}}).kernel
     kernel.code.write_text('#include "tile.h"\n__global__ void mine() {}\n')
     header, deeper = tmp_path / "tile.h", tmp_path / "deeper.h"
@@ -243,11 +236,11 @@ def test_the_digest_changes_with_source_header_and_flags(mine: Mine, tmp_path: P
         ("a + b", "a - b", False),
     ],
 )
-def test_the_digest_has_what_a_compiler_tells_apart(one: str, other: str, same: bool) -> None:
+def test_the_digest_has_what_a_compiler_tells_apart(one, other, same):
     assert (essence(one) == essence(other)) == same
 
 
-def test_headers_are_found_through_headers_and_once(tmp_path: Path) -> None:
+def test_headers_are_found_through_headers_and_once(tmp_path):
     """One that is not beside the source, or is missing, is the compiler's matter."""
     folder = tmp_path / "common"
     folder.mkdir()
@@ -259,13 +252,13 @@ def test_headers_are_found_through_headers_and_once(tmp_path: Path) -> None:
     assert [f.resolve() for f in source_files(source)] == [source, outer, inner]
 
 
-def test_a_sweep_measures_the_variants_that_both_lists_name() -> None:
+def test_a_sweep_measures_the_variants_that_both_lists_name():
     sweeps = {"gemm": {"operation": "gemm", "shapes": [8], "kernels": ["shared/32", "naive"]}}
     config = experiment("shared", "naive/16", sweeps=sweeps).configuration
     assert [*chosen_jobs(config, the_catalogue(), "gpu")["gemm"]] == ["naive-16", "shared-32"]
 
 
-def test_every_source_of_the_project_is_in_the_catalogue() -> None:
+def test_every_source_of_the_project_is_in_the_catalogue():
     """A kernel that is compiled by nobody would rot. The gallery of mistakes has its own list."""
     folder = DEFAULT_CATALOGUE.parent
     kernels = the_catalogue().values()
@@ -274,7 +267,7 @@ def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}
 
 
-def test_an_installed_library_has_its_kernels_and_needs_no_repository(tmp_path: Path) -> None:
+def test_an_installed_library_has_its_kernels_and_needs_no_repository(tmp_path):
     package = tmp_path / "site" / "matmul_sweep"
     shutil.copytree(ROOT / "src" / "matmul_sweep", package)
     shutil.copytree(ROOT / "kernels", package / "kernels")

@@ -1,7 +1,6 @@
 """The ceilings of a card: rates computed by hand, and a row with a reason for what it lacks."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -46,7 +45,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(bench: Any) -> None:
+def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(bench):
     """A short launch shows how many steps make one as long as wanted."""
     row = bench.row("multiply_add_float32")
     threads = 2 * ceilings.RESIDENT * ceilings.THREADS
@@ -56,7 +55,7 @@ def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(bench: 
     assert SMALLEST <= row["samples"] <= ceilings.RULE.maximum
 
 
-def test_what_a_card_lacks_or_refuses_is_a_row_that_says_so(bench: Any) -> None:
+def test_what_a_card_lacks_or_refuses_is_a_row_that_says_so(bench):
     bench.counted = 0
     lacking = bench.row("tensor_float64")
     bench.launch.side_effect = Refused("no such instruction")
@@ -68,7 +67,7 @@ def test_what_a_card_lacks_or_refuses_is_a_row_that_says_so(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
-def test_every_ceiling_compiles_without_spills(architecture: str, tmp_path: Path) -> None:
+def test_every_ceiling_compiles_without_spills(architecture, tmp_path):
     cubin = tmp_path / "ceilings.cubin"
     report = run(cubin_command(tool_source("ceilings"), INSTRUMENT_FLAGS, architecture, cubin))
     assert TOOLS["ceilings"] in CEILINGS

@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.dataset.tables import TIMES
@@ -68,12 +66,12 @@ def all_drawn(results: Results) -> tuple[dict[str, Figure], dict[str, str]]:
     return figures, reasons
 
 
-def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
+def test_every_figure_has_a_caption_and_every_caption_a_figure():
     assert set(captions()) == set(figure_base.FIGURES)
     assert all((CAPTIONS / file).read_text().strip() for file in captions().values())
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
+def test_the_same_data_give_the_same_bytes(tmp_path, results):
     first, second = ({}, {})
     for written in (first, second):
         style.save(FIGURES["share"](results), tmp_path, "share")
@@ -83,7 +81,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
         assert b"Matplotlib" not in content and b"<dc:date>" not in content
 
 
-def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_no_words_are_in_mathtext(tmp_path, drawn):
     """What draws the report knows no TeX, in which matplotlib writes powers of ten."""
     others = {name for name in FIGURES if name.startswith(ELSEWHERE) or name.endswith("energy")}
     others |= {"cards", "random_shapes", "processor_sizes"}
@@ -95,7 +93,7 @@ def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> N
             assert "$" not in (tmp_path / f"{name}.svg").read_text(), name
 
 
-def test_a_colour_has_one_meaning(results: Results, drawn: dict[str, Figure]) -> None:
+def test_a_colour_has_one_meaning(results, drawn):
     colours: dict[str, set[str]] = {}
     lines = [line for figure in drawn.values() for ax in figure.axes for line in ax.get_lines()]
     for line in lines:
@@ -148,9 +146,7 @@ POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
 
 
 @pytest.mark.parametrize(("name", "panel", "line", "points"), POINTS)
-def test_the_points_are_those_of_the_data(
-    results: Results, drawn: dict[str, Figure], name: str, panel: int, line: str, points: Any
-) -> None:
+def test_the_points_are_those_of_the_data(results, drawn, name, panel, line, points):
     assert lines_of(drawn[name], panel)[line].get_xydata().tolist() == points(results)
 
 
@@ -160,7 +156,7 @@ def crosses(figure: Figure) -> set[tuple[float, ...]]:
     return {tuple(line.get_xydata()[0].round(6)) for line in lines if line.get_gid() == style.CROSS}
 
 
-def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
+def test_time_is_charted_as_in_the_documents(drawn):
     assert lines_of(drawn["time_seconds"], 1).keys() == {"naive", "shared"}
     assert crosses(drawn["time_seconds"]) == {(14400, 60), (14400, 12.75)}
     assert crosses(drawn["time_milliseconds"]) == {
@@ -180,7 +176,7 @@ def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
     assert (18500, 360222.531) in crosses(gram)
 
 
-def test_panels_on_one_axis_hold_the_points_of_all(tmp_path: Path) -> None:
+def test_panels_on_one_axis_hold_the_points_of_all(tmp_path):
     """Here the form that is drawn first has the shortest times."""
     shapes = {"gemm": [64], "gram": [500, "1000x2000", "2000x4000"]}
     above = FIGURES["gram_time"](made_up(tmp_path, shapes=shapes)).axes[:2]
@@ -190,9 +186,7 @@ def test_panels_on_one_axis_hold_the_points_of_all(tmp_path: Path) -> None:
         assert all((line.get_ydata() <= high).all() for line in lines_in(ax).values())
 
 
-def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(
-    command: Command, tmp_path: Path
-) -> None:
+def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(command, tmp_path):
     results = made_up(tmp_path / "data", gpu=False)
     figures, reasons = all_drawn(results)
     assert {*CHARTS} <= figures.keys() and reasons.keys() >= GPU_ONLY
@@ -207,7 +201,7 @@ def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(
     assert written["rate"].startswith("Rate by size")
 
 
-def test_one_kernel_alone_has_figures(tmp_path: Path) -> None:
+def test_one_kernel_alone_has_figures(tmp_path):
     for kernel in ("naive", "cpu_loop"):
         figures, reasons = all_drawn(made_up(tmp_path / kernel, kernels=[kernel]))
         assert {*CHARTS, "rate"} <= figures.keys()
@@ -215,7 +209,7 @@ def test_one_kernel_alone_has_figures(tmp_path: Path) -> None:
         assert "not in this data set" in reasons["gram_ladder"]
 
 
-def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path) -> None:
+def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path):
     figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=failed, device={}))
     assert {*figures} == {*CHARTS}
     for name, figure in figures.items():
@@ -250,14 +244,12 @@ SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, word
 
 
 @pytest.mark.parametrize(("name", "options", "words", "others"), SAID)
-def test_what_a_reader_has_to_know_is_said(
-    tmp_path: Path, name: str, options: dict[str, Any], words: str, others: str
-) -> None:
+def test_what_a_reader_has_to_know_is_said(tmp_path, name, options, words, others):
     said = " ".join(words_of(FIGURES[name](made_up(tmp_path, **options))).split())
     assert words in said and others not in said
 
 
-def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> None:
+def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path):
     results = made_up(tmp_path, kernels=[*STEPS], change=steps)
     assert results.of("gemm").told == ["naive", "shared", "register_tile", "sgemm"]
     assert set(results.told) >= {*results.of("gemm").told}
@@ -266,9 +258,7 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     assert len({own.colour for own in looks.values()}) == 6
 
 
-def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(
-    tmp_path: Path,
-) -> None:
+def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(tmp_path):
     def change(rows: pd.DataFrame) -> pd.DataFrame:
         own = rows[(rows.kernel == "gram") & (rows.cache == "hot")]
         return pd.concat([rows, own.assign(cache="alone")], ignore_index=True)
@@ -282,9 +272,7 @@ def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(
             FIGURES[name](results)
 
 
-def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_library(
-    results: Results, drawn: dict[str, Figure]
-) -> None:
+def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_library(results, drawn):
     (ax,) = drawn["ladder"].axes
     found = ladder(results, "gemm")
     bars = [bar.get_height() for bar in ax.patches]
@@ -301,9 +289,7 @@ def test_a_step_is_as_high_as_its_gain_and_the_highest_is_named_beside_its_libra
     assert drawn["ladder"].get_suptitle().replace("\n", " ").startswith(claim)
 
 
-def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
-    tmp_path: Path,
-) -> None:
+def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(tmp_path):
     options = {"kernels": [*PAIRED, TF32], "caches": ["hot", "alone"]}
     results = made_up(tmp_path, **options)
     rate, joule = FIGURES["energy"](results).axes
@@ -315,7 +301,7 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
     assert [bar.get_width() for bar in joule.patches] == pytest.approx(joules)
 
 
-def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: Path) -> None:
+def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
     results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
     results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
     rate, steps = (
@@ -326,14 +312,14 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: 
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 12])
-def test_labels_keep_apart(count: int) -> None:
+def test_labels_keep_apart(count):
     wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
     placed = labels.spread(wanted, 0.05)
     assert all(b - a > 0.0499 for a, b in itertools.pairwise(placed))
     assert max(placed) <= 1
 
 
-def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path: Path) -> None:
+def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path):
     results = made_up(tmp_path, kernels=[*STEPS])
     found, ends = results.ratios, ["ratio_low", "ratio_high"]
     found.loc[(found.kernel == "naive") & (found.n == 32), ["ratio", *ends]] = 9.0, 8.9, 9.1
@@ -342,7 +328,7 @@ def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_
     assert FIGURES["share"](dataclasses.replace(results)).axes[0].get_ylim()[1] > 5
 
 
-def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
+def test_tf32_is_drawn_beside_its_error_only(tmp_path):
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
     results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     figures, _ = all_drawn(results)
@@ -371,9 +357,8 @@ READ: list[tuple[str, dict[str, Any], Callable[[Figure], Any], Any]] = [
 
 @pytest.mark.parametrize(("name", "options", "reading", "expected"), READ)
 def test_a_figure_has_the_panels_and_labels_of_its_data(
-    tmp_path: Path, drawn: dict[str, Figure], name: str, options: dict[str, Any],
-    reading: Callable[[Figure], Any], expected: Any,
-) -> None:  # fmt: skip
+    tmp_path, drawn, name, options, reading, expected
+):
     figure = FIGURES[name](made_up(tmp_path, **options)) if options else drawn[name]
     assert reading(figure) == expected
 
@@ -389,7 +374,7 @@ CLAIMS = [  # a ratio, the ends of its interval, and how far it goes
 ]
 
 
-def test_a_claim_goes_as_far_as_its_interval() -> None:
+def test_a_claim_goes_as_far_as_its_interval():
     assert [beside(*numbers) for *numbers, _ in CLAIMS] == [words for *_, words in CLAIMS]
     assert [listed(["a", "b", "c"][:count]) for count in (1, 2, 3)] == [
         "a", "a and b", "a, b and c"]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import PUBLISHED_SETS, ROOT, Command, the_catalogue
+from support import PUBLISHED_SETS, ROOT, the_catalogue
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.experiment.check.check_set import check_set, findings, other_sources
@@ -44,7 +44,7 @@ KERNELS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("folder", PUBLISHED_SETS, ids=lambda folder: folder.name)
-def test_a_published_set_follows_from_its_samples(command: Command, folder: Path) -> None:
+def test_a_published_set_follows_from_its_samples(command, folder):
     told = command("check_set", "--earlier", folder)
     assert (told.code, told.err) == (0, "")
     assert "follow from" in told.out
@@ -322,20 +322,18 @@ def check_finds(whole: DataSet, forged: list[Forge], said: list[str], **options:
 
 
 @pytest.mark.parametrize(("forged", "said"), FORGED, ids=[said[0] for _, said in FORGED])
-def test_what_is_forged_is_found(whole: DataSet, forged: list[Forge], said: list[str]) -> None:
+def test_what_is_forged_is_found(whole, forged, said):
     check_finds(whole, forged, said)
 
 
 @pytest.mark.parametrize(
     ("forged", "said"), FORGED_TODAY, ids=[said[0] for _, said in FORGED_TODAY]
 )
-def test_what_is_cut_from_a_current_set_is_missed(
-    current: DataSet, forged: list[Forge], said: list[str]
-) -> None:
+def test_what_is_cut_from_a_current_set_is_missed(current, forged, said):
     check_finds(current, forged, said, earlier=False)
 
 
-def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole: DataSet) -> None:
+def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole):
     data = copy.deepcopy(whole)
     data.sweeps["processor"] = {"operation": "gemm", "shapes": [64], "kernels": ["cpu_blas"]}
     assert "no row of cpu_blas, which it measures" in next(findings(data, the_catalogue()))
@@ -343,7 +341,7 @@ def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole: DataSe
     assert not list(findings(data, the_catalogue()))
 
 
-def test_a_list_of_kernels_holds_for_the_sweeps_of_their_operation(whole: DataSet) -> None:
+def test_a_list_of_kernels_holds_for_the_sweeps_of_their_operation(whole):
     data = copy.deepcopy(whole)
     names = KERNELS["gemm"] + KERNELS["gram"]
     data.device["configuration"]["kernels"] = names
@@ -354,13 +352,13 @@ def test_a_list_of_kernels_holds_for_the_sweeps_of_their_operation(whole: DataSe
     assert "gram: no row of gram_naive" in next(findings(data, the_catalogue()))
 
 
-def test_a_product_that_failed_may_have_any_error(whole: DataSet) -> None:
+def test_a_product_that_failed_may_have_any_error(whole):
     data = copy.deepcopy(whole)
     cell(VERIFICATION, ANY, status="failed", reason="wrong result", error=math.inf)(data)
     assert not list(impossible(data))
 
 
-def test_a_rate_is_held_against_the_units_of_its_type_where_they_are_known(whole: DataSet) -> None:
+def test_a_rate_is_held_against_the_units_of_its_type_where_they_are_known(whole):
     """The peak of 8.6 differs between products."""
     data = copy.deepcopy(whole)
     data[SUMMARY].loc[whole[SUMMARY].variant == "sgemm", "tflops"] = 67.6
@@ -381,9 +379,7 @@ def test_a_rate_is_held_against_the_units_of_its_type_where_they_are_known(whole
         ("device.json", "[]", "device.json: not a mapping"),
     ],
 )
-def test_files_of_no_set_are_refused_by_name(
-    tmp_path: Path, file: str, content: str | None, said: str
-) -> None:
+def test_files_of_no_set_are_refused_by_name(tmp_path, file, content, said):
     path = Path(shutil.copytree(OLDEST, tmp_path / "set")) / file
     path.unlink()
     if content:
@@ -392,12 +388,12 @@ def test_files_of_no_set_are_refused_by_name(
         check_set(path.parent, the_catalogue())
 
 
-def test_an_older_version_is_refused_unless_asked_for(command: Command) -> None:
+def test_an_older_version_is_refused_unless_asked_for(command):
     said = command("check_set", OLDEST).error()
     assert "a version before 1.0.0 measured it, and this is" in said and "--earlier" in said
 
 
-def test_kernels_of_other_sources_are_named(whole: DataSet) -> None:
+def test_kernels_of_other_sources_are_named(whole):
     today = {variant.name: digest(variant) for variant in the_catalogue().buildable.values()}
     kernels = whole[KERNEL].assign(sha256=whole[KERNEL].variant.map(today))
     kernels.loc[kernels.variant == "naive/16", "sha256"] = "0" * 64

@@ -4,15 +4,12 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import MagicMock
 
 import psutil
 import pytest
 from made_up_data import DEVICE, made_up, where
-from support import Command
 
 import matmul_sweep
 from matmul_sweep.experiment.dataset.tables import read_table
@@ -43,9 +40,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     return torch
 
 
-def test_the_medians_of_rounds_stand_beside_cold_times_or_else_hot_ones(
-    command: Command, torch: MagicMock, tmp_path: Path
-) -> None:
+def test_the_medians_of_rounds_stand_beside_cold_times_or_else_hot_ones(command, torch, tmp_path):
     """Of the same products, in full arithmetic."""
 
     none = where("cache == 'cold' and n == 640", status="skipped")
@@ -70,9 +65,7 @@ def test_the_medians_of_rounds_stand_beside_cold_times_or_else_hot_ones(
     torch.set_float32_matmul_precision.assert_called_once_with("highest")
 
 
-def test_the_projects_kernels_are_called_as_by_a_program(
-    monkeypatch: pytest.MonkeyPatch, torch: MagicMock, tmp_path: Path
-) -> None:
+def test_the_projects_kernels_are_called_as_by_a_program(monkeypatch, torch, tmp_path):
     monkeypatch.setattr(matmul_sweep, "gemm", product := MagicMock(), raising=False)
     made_up(tmp_path, kernels=["naive", "sgemm", "cublas_sgemm"])
     table = check_timer.against_do_bench(tmp_path)
@@ -82,14 +75,14 @@ def test_the_projects_kernels_are_called_as_by_a_program(
 
 @pytest.mark.parametrize("column", ["sweep", "fill", "mode"])
 def test_only_bursts_on_uniform_inputs_of_the_routines_own_sweep_are_compared(
-    command: Command, tmp_path: Path, column: str
-) -> None:
+    command, tmp_path, column
+):
     made_up(tmp_path, kernels=FEW, change=lambda summary: summary.assign(**{column: "other"}))
     error = command("check_timer", "do_bench", "--data", tmp_path).error()
     assert "no times of cublas_sgemm or cublas_dgemm" in error
 
 
-def test_the_version_of_the_loaded_cublas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_the_loaded_cublas(monkeypatch):
     ctypes.CDLL(cublas.library()[1])
     assert check_timer.loaded_cublas() == cublas.version()
     maps = [SimpleNamespace(path="/lib/libcublasLt.so.13"), SimpleNamespace(path="[heap]")]
@@ -110,10 +103,7 @@ def test_the_version_of_the_loaded_cublas(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("no_gpu")
-def test_what_cannot_be_checked_is_one_line(
-    command: Command, torch: MagicMock, tmp_path: Path, words: str, spoil: Callable[[Any], None],
-    said: str,
-) -> None:  # fmt: skip
+def test_what_cannot_be_checked_is_one_line(command, torch, tmp_path, words, spoil, said):
     made_up(tmp_path, kernels=FEW)
     spoil(torch)
     assert said in command("check_timer", "--data", tmp_path, *words.split()).error()
@@ -138,9 +128,7 @@ class Clock:
         return [(1.02 if self.reading else 1.0) * 1.01 ** len(self.seen)] * len(launches)
 
 
-def test_a_recorder_that_disturbs_is_seen_whatever_the_clock_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_recorder_that_disturbs_is_seen_whatever_the_clock_does(monkeypatch):
     """Blocks of one batch take turns, and each kind comes first as often."""
     clock = Clock()
     monkeypatch.setattr(check_timer, "recording", clock.recording)

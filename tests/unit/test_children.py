@@ -13,9 +13,7 @@ from matmul_sweep.process.errors import UserError
     ("error", "said"),
     [(UserError("no room"), "error: no room\n"), (ValueError("a bug"), "\nValueError: a bug\n")],
 )
-def test_a_process_that_gets_nothing_done_ends_the_work_and_has_said_why(
-    capfd: pytest.CaptureFixture[str], error: Exception, said: str
-) -> None:
+def test_a_process_that_gets_nothing_done_ends_the_work_and_has_said_why(capfd, error, said):
     def work(_: Sequence[str]) -> NoReturn:
         raise error
 

@@ -1,6 +1,5 @@
 """Settings of the Slurm plugin with which a run loses results or waits forever."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,9 +22,8 @@ from matmul_sweep.process.errors import UserError
     ],
 )
 def test_what_would_lose_results_or_wait_for_ever_is_refused_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: dict[str, str], sacct: int | None,
-    refused: str,
-) -> None:  # fmt: skip
+    monkeypatch, tmp_path, settings, sacct, refused
+):
     """`sacct`: the exit code of a cluster's, or None without one."""
     monkeypatch.setenv("PATH", str(tmp_path))
     answers = {"squeue": f"printf '{settings.get('queue', '')}'"}

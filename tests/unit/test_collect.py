@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from made_up_data import Row
-from support import Command, experiment, the_catalogue
+from support import experiment, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.experiment.dataset.tables import write_rows
@@ -107,7 +107,7 @@ def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path)
 
 
-def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
+def test_medians_intervals_and_rates_by_hand(jobs):
     times = {(UNMEASURED, "kernel", "hot"): [7.0, 1.0, 3.0, 2.0, 6.0, 4.0, 5.0],
              (UNMEASURED, "first", "cold"): [20.0]}  # fmt: skip
     state = {"error": 0.25, "sm_clock_mhz": 1980, "power_w": 300.5, "throttled": "power_cap"}
@@ -123,7 +123,7 @@ def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
     assert first[["tflops", "time_low_ms", "launches"]].isna().all()
 
 
-def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs, command: Command) -> None:
+def test_a_ratio_is_the_median_of_the_pairs(jobs, command):
     """Pairs 4/1, 2/2, 12/4: median 3; the ratio of the medians would be 2."""
     times = {
         (NAIVE, "kernel", "hot"): [1.0, 2.0, 4.0],
@@ -154,7 +154,7 @@ def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs, command: Command) -> Non
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
 
 
-def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs: Jobs) -> None:
+def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs):
     jobs.device = "cpu"
     jobs.add("cpu_blas", **HOST)
     jobs.names += [NAIVE, "naive/16", CUBLAS]
@@ -170,7 +170,7 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
     assert "ceilings.csv" not in tables
 
 
-def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs: Jobs) -> None:
+def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs):
     jobs.device, jobs.names = "cpu", [NAIVE]
     device, tables = jobs.collect()
     assert tables["summary.csv"].status.tolist() == ["skipped"]
@@ -191,8 +191,8 @@ def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs: Jobs) -> None:
     ],
 )
 def test_points_without_samples_or_under_unlike_conditions_are_refused(
-    jobs: Jobs, facts: Row, ceiling: Row, times: Times | None, said: str
-) -> None:
+    jobs, facts, ceiling, times, said
+):
     jobs.ceiling |= ceiling
     jobs.add(NAIVE)
     jobs.add(CUBLAS, times, **facts)
@@ -200,7 +200,7 @@ def test_points_without_samples_or_under_unlike_conditions_are_refused(
         jobs.collect()
 
 
-def test_the_device_file_says_which_cards_of_one_model_and_which_host_were_used(jobs: Jobs) -> None:
+def test_the_device_file_says_which_cards_of_one_model_and_which_host_were_used(jobs):
     jobs.add(NAIVE, uuid="GPU-2", dirty=True)
     jobs.add(CUBLAS, commit="def", code="0ther", date="2026-02-01")
     jobs.add("cpu_blas", **HOST)
@@ -215,7 +215,7 @@ def test_the_device_file_says_which_cards_of_one_model_and_which_host_were_used(
     assert found["compilers"]["nvcc"] == {"compiler": "release 13.0", "architecture": "sm_90"}
 
 
-def test_kernels_are_listed_as_compiled_and_a_failure_for_one_card_is_not_lost(jobs: Jobs) -> None:
+def test_kernels_are_listed_as_compiled_and_a_failure_for_one_card_is_not_lost(jobs):
     jobs.architectures = ("sm_80", "sm_90")
     failed = {"status": "failed", "reason": 'does not compile: expected a ";"'}
     jobs.add(NAIVE)

@@ -12,8 +12,6 @@ from support import (
     RIGHT_KERNEL,
     ROOT,
     Command,
-    Entry,
-    WriteCatalogue,
     experiment,
     the_catalogue,
 )
@@ -27,7 +25,7 @@ del PROGRAMS["environment"]  # which the others import
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_help_says_what_a_script_does(command: Command, name: str) -> None:
+def test_help_says_what_a_script_does(command, name):
     shown = command(name, "--help")
     docstring = PROGRAMS[name].read_text().split('"""')[1]
     assert shown.code == 0
@@ -36,7 +34,7 @@ def test_help_says_what_a_script_does(command: Command, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, at in PROGRAMS.items() if at.parent.name == "scripts"])
-def test_without_the_packages_a_script_says_so(name: str) -> None:
+def test_without_the_packages_a_script_says_so(name):
     """Python's own modules are all that it finds."""
     command = [sys.executable, "-S", PROGRAMS[name]]
     done = subprocess.run(command, env={}, capture_output=True, text=True)
@@ -44,7 +42,7 @@ def test_without_the_packages_a_script_says_so(name: str) -> None:
     assert "run this with `uv run python`" in done.stderr
 
 
-def test_help_lists_the_kernels(command: Command) -> None:
+def test_help_lists_the_kernels(command):
     shown = " ".join(command("multiply", "--help").out.split())
     assert f"kernels/catalogue.yaml: {', '.join(the_catalogue())}." in shown
 
@@ -64,8 +62,8 @@ def test_help_lists_the_kernels(command: Command) -> None:
     ],
 )
 def test_a_product_on_the_cpu_is_checked_and_timed_if_its_kernel_is_for_the_cpu(
-    command: Command, line: str, said: str
-) -> None:
+    command, line, said
+):
     told = command("multiply", *line.split())
     assert told.code == 0
     assert re.search(said, "\n" + told.out)
@@ -74,7 +72,7 @@ def test_a_product_on_the_cpu_is_checked_and_timed_if_its_kernel_is_for_the_cpu(
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_print_shows_every_element_of_the_matrices(command: Command) -> None:
+def test_print_shows_every_element_of_the_matrices(command):
     """A row of 3000, and A[i] = B[i] = i as in document 003; C by hand."""
     long = command("multiply", "cpu_blas", "50x60x1", "--print", "--fill", "constant").out
     assert long.split("C =")[1].split("cpu_blas")[0].count("2.") == 3000
@@ -86,9 +84,7 @@ def test_print_shows_every_element_of_the_matrices(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_what_takes_long_is_said_while_it_does(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_takes_long_is_said_while_it_does(command, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     said = command("multiply", "cpu_loop", "200", "--hang-seconds", "60").err.splitlines()
     assert said == [
@@ -101,8 +97,8 @@ def test_what_takes_long_is_said_while_it_does(
 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_tile_smaller_than_what_a_block_computes_is_named(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
-) -> None:
+    command, entry, write_catalogue, tmp_path
+):
     """The result is right, but each element is computed four times."""
     source = RIGHT_KERNEL.replace("blockIdx.y * 16", "blockIdx.y * 8")
     source = source.replace("blockIdx.x * 16", "blockIdx.x * 8")
@@ -116,8 +112,6 @@ def test_a_tile_smaller_than_what_a_block_computes_is_named(
     rows = read_table("verification.csv", output)
     assert "tile of 8×8 has 64" in rows.reason[rows.status == "failed"].iloc[0]
 
-
-Changes = dict[str, list[dict[str, Any]]]  # of the first rows of tables of the data set
 
 WRONG = [{"status": "failed", "reason": "wrong result at 3x4x5"}]
 STATE = {"sm_clock_mhz": 1980.0, "power_w": 640.0, "temperature_c": 56.0, "throttled": "power_cap"}
@@ -150,8 +144,8 @@ LOST = {"status": "failed", "reason": "lost"}
     ],
 )  # fmt: skip
 def test_the_verdict_counts_and_names_what_failed_and_ends_with_the_card(
-    command: Command, tmp_path: Path, changes: Changes, said: list[str]
-) -> None:
+    command, tmp_path, changes, said
+):
     folder = publishable(tmp_path / "data", changes)
     report, output = folder / "report.pdf", folder / "verdict.txt"
     told = command("verdict", "--data", folder, "--report", report, "--output", output)
@@ -165,9 +159,7 @@ def publish(command: Command, folder: Path) -> Any:
                    "--published", folder.parent / "published")  # fmt: skip
 
 
-def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name(
-    command: Command, tmp_path: Path
-) -> None:
+def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name(command, tmp_path):
     folder = publishable(tmp_path / "data", {"summary": [{"throttled": "power_cap"}]})
     (folder / "timer_check.csv").write_text("of the first\n")
     (folder / "loads.csv").write_text("counted anywhere\n")  # the same on every machine
@@ -199,9 +191,7 @@ def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name
         ({"ceilings": [{"throttled": "hw_thermal"}]}, "throttled"),
     ],
 )
-def test_what_could_not_be_repeated_is_not_published(
-    command: Command, tmp_path: Path, changes: Changes, said: str
-) -> None:
+def test_what_could_not_be_repeated_is_not_published(command, tmp_path, changes, said):
     folder = publishable(tmp_path / "data", changes)
     assert said in publish(command, folder).error()
     assert not (folder.parent / "published").exists()

@@ -108,10 +108,7 @@ COMPARED: list[tuple[dict[str, Any], list[object], set[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("sets", "options", "slower", "said"), COMPARED)
-def test_a_comparison_tells(
-    command: Command, tmp_path: Path, sets: dict[str, Any], options: list[object],
-    slower: set[str], said: list[str],
-) -> None:  # fmt: skip
+def test_a_comparison_tells(command, tmp_path, sets, options, slower, said):
     told = command("compare", *pair(tmp_path, **sets), *options)
     assert (told.code, told.err) == (bool(slower), "")
     assert {*re.findall(r"^(\S+) +slower ", told.out, re.MULTILINE)} == slower
@@ -123,7 +120,7 @@ def test_a_comparison_tells(
 # The verdicts.
 
 
-def test_a_verdict_is_where_the_interval_lies() -> None:
+def test_a_verdict_is_where_the_interval_lies():
     verdicts = {
         (0.981, 1.019): "same", (1.021, 1.03): "slower", (0.97, 0.98): "faster",
         (1.0, 1.021): "unclear", (0.979, 1.0): "unclear", (math.nan, math.nan): "unclear",
@@ -132,7 +129,7 @@ def test_a_verdict_is_where_the_interval_lies() -> None:
     assert judged(changed.assign(allowed=1.02)).verdict.to_list() == [*verdicts.values()]
 
 
-def test_a_change_and_its_interval_by_hand() -> None:
+def test_a_change_and_its_interval_by_hand():
     [point] = compare_points(side(9.9, 10, 10.2), side(10.8, 11, 11.1), 0.02).itertuples()
     assert point.change == pytest.approx(1.1)
     below = math.hypot(math.log(11 / 10.8), math.log(10.2 / 10))
@@ -152,7 +149,7 @@ def points_of(changed: list[tuple[float, float, float]], blur: float = 0.0) -> p
     return compare_points(pd.concat(a), pd.concat(b), 0.02)
 
 
-def test_a_variants_change_is_the_geometric_mean_by_hand() -> None:
+def test_a_variants_change_is_the_geometric_mean_by_hand():
     [whole] = compare_variants(points_of([(1.9, 2, 2.2), (7.9, 8, 8.4)]), 0.02).itertuples()
     assert whole.change == pytest.approx(4)
     assert whole.resolved == 2
@@ -163,7 +160,7 @@ def test_a_variants_change_is_the_geometric_mean_by_hand() -> None:
     assert (whole.verdict, whole.slower, whole.same) == ("slower", 2, 0)
 
 
-def test_a_mean_is_allowed_less_than_a_point_down_to_its_half() -> None:
+def test_a_mean_is_allowed_less_than_a_point_down_to_its_half():
     slow, less = (1.0149, 1.015, 1.0151), (1.0089, 1.009, 1.0091)
     verdicts = [
         compare_variants(points_of([ends] * n), 0.02).verdict.item()
@@ -172,7 +169,7 @@ def test_a_mean_is_allowed_less_than_a_point_down_to_its_half() -> None:
     assert verdicts == ["same", "slower", "slower", "same"]
 
 
-def test_points_too_short_for_the_timer_have_no_part_in_the_mean() -> None:
+def test_points_too_short_for_the_timer_have_no_part_in_the_mean():
     short = points_of([(2, 2, 2)], blur=0.03).assign(n=99)
     long = points_of([(1, 1, 1), (1, 1, 1)], blur=0.01)
     assert compare_variants(pd.concat([long, short]), 0.02).change.item() == 1
@@ -184,9 +181,7 @@ def test_points_too_short_for_the_timer_have_no_part_in_the_mean() -> None:
 # Which points, of which devices, and what is written.
 
 
-def test_points_are_joined_by_every_name_of_their_identity(
-    command: Command, tmp_path: Path
-) -> None:
+def test_points_are_joined_by_every_name_of_their_identity(command, tmp_path):
     """A row of another cache, dtype or k is another point, and one that failed is none."""
     shapes = {"gemm": ["640x640x64", "640x640x640"]}
     failing = where("kernel == 'shared'", status="failed")
@@ -198,9 +193,7 @@ def test_points_are_joined_by_every_name_of_their_identity(
     assert "cpu_loop" not in set(table_of(command, tmp_path, *pair(tmp_path)).kernel)
 
 
-def test_a_folder_of_data_sets_stands_for_that_of_the_device(
-    command: Command, tmp_path: Path
-) -> None:
+def test_a_folder_of_data_sets_stands_for_that_of_the_device(command, tmp_path):
     published = tmp_path / "published"
     made_up(published / "another-gpu", kernels=FEW, device=OTHER_CARD)
     made_up(published / "imaginary-gpu", kernels=FEW)
@@ -214,7 +207,7 @@ def test_a_folder_of_data_sets_stands_for_that_of_the_device(
     assert "different models" in told.out
 
 
-def test_the_figure_is_of_the_format_that_is_asked_for(command: Command, tmp_path: Path) -> None:
+def test_the_figure_is_of_the_format_that_is_asked_for(command, tmp_path):
     folders = pair(tmp_path)
     for kind, begin in (("svg", b"<?xml"), ("png", b"\x89PNG")):
         one, two = (tmp_path / f"{name}.{kind}" for name in ("one", "two"))
@@ -224,9 +217,7 @@ def test_the_figure_is_of_the_format_that_is_asked_for(command: Command, tmp_pat
 
 
 @pytest.mark.parametrize(("times", "scale"), [(1.21, "linear"), (40, "log")])
-def test_the_figure_has_a_line_per_kernel_and_names_both_sides(
-    tmp_path: Path, times: float, scale: str
-) -> None:
+def test_the_figure_has_a_line_per_kernel_and_names_both_sides(tmp_path, times, scale):
     results = made_up(tmp_path, kernels=["naive", "shared", "gram_naive"])
     a, b = (VALUES["times"](results) for _ in "ab")
     b.loc[b.variant == SHARED[0], ["value", "low", "high"]] *= times

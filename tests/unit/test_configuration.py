@@ -2,14 +2,13 @@
 
 import copy
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from snakemake.utils import update_config
 from support import DEFAULT as CONFIGURATION
-from support import ROOT, Entry, WriteCatalogue, changed, the_catalogue
+from support import ROOT, changed, the_catalogue
 
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan.configuration import (
@@ -65,20 +64,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("key", "value", "said"), REFUSED)
-def test_a_mistake_is_one_line_naming_files_key_and_value(key: str, value: Any, said: str) -> None:
+def test_a_mistake_is_one_line_naming_files_key_and_value(key, value, said):
     with pytest.raises(UserError) as caught:
         check_configuration(changed(DEFAULT, {key: value}), ["config/config.yaml", "mine.yaml"])
     assert str(caught.value).startswith(f"config/config.yaml + mine.yaml: {said}")
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
-def test_the_projects_own_configurations_pass(file: Path) -> None:
+def test_the_projects_own_configurations_pass(file):
     config = copy.deepcopy(DEFAULT)
     update_config(config, yaml.safe_load(file.read_text()))  # as --configfile does
     check_configuration(config | {"catalogue": DEFAULT["catalogue"]}, [str(file)])
 
 
-def test_random_shapes_are_a_list_to_all_that_follows() -> None:
+def test_random_shapes_are_a_list_to_all_that_follows():
     config = changed(
         DEFAULT, {"sweeps.gram.shapes": RANDOM | {"to": "20000x9000", "operations": 1e9}}
     )
@@ -91,7 +90,7 @@ def test_random_shapes_are_a_list_to_all_that_follows() -> None:
     assert (listed["random"], listed["shapes"]) == (None, config["sweeps"]["gemm"]["shapes"])
 
 
-def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> None:
+def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written():
     config = changed(DEFAULT, {"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
     config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
     sweep = sweep_of(config, "gemm")
@@ -105,7 +104,7 @@ def chosen(device: str, changes: dict[str, Any]) -> dict[str, set[str]]:
     return {name: {variant.name for variant in own.values()} for name, own in jobs.items()}
 
 
-def test_a_sweep_takes_the_kernels_of_its_operation_that_it_may_measure() -> None:
+def test_a_sweep_takes_the_kernels_of_its_operation_that_it_may_measure():
     on_cpu, on_gpu = chosen("cpu", {"sweeps.gram.shapes": []}), chosen("gpu", {})
     assert "gram" not in on_cpu and "gram" in on_gpu
     assert {"naive/32", "cpu_loop", "cublas_sgemm"} < on_cpu["gemm"] == on_gpu["gemm"]
@@ -116,7 +115,7 @@ def test_a_sweep_takes_the_kernels_of_its_operation_that_it_may_measure() -> Non
         chosen("cpu", {"sweeps.gram.shapes": [], "kernels": ["gram_naive"]})
 
 
-def test_the_lesson_of_the_processor_is_measured_without_a_gpu_or_where_it_is_named() -> None:
+def test_the_lesson_of_the_processor_is_measured_without_a_gpu_or_where_it_is_named():
     on_cpu = chosen("cpu", {})
     assert on_cpu["processor"] == {"cpu_loop", "cpu_loop_rows", "cpu_blas"}
     assert "cpu_loop_rows" not in on_cpu["gemm"]
@@ -124,7 +123,7 @@ def test_the_lesson_of_the_processor_is_measured_without_a_gpu_or_where_it_is_na
     assert chosen("gpu", {"kernels": ["cpu_loop_rows"]})["gemm"] == {"cpu_loop_rows"}
 
 
-def test_the_configured_documents_have_every_size_of_the_documents() -> None:
+def test_the_configured_documents_have_every_size_of_the_documents():
     sweeps = yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["sweeps"]
     assert {*sweeps["gemm"]["shapes"]} >= {32 * 2**i for i in range(10)} | {
         320, 640, 6400, 14400, "3200x2400x1600",
@@ -135,9 +134,7 @@ def test_the_configured_documents_have_every_size_of_the_documents() -> None:
     }
 
 
-def test_a_document_that_nobody_knows_is_named(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_a_document_that_nobody_knows_is_named(entry, write_catalogue):
     path = write_catalogue({"mine": entry(documents=["009"])})
     with pytest.raises(UserError, match="mine: documents: '009' is not one of 000, 001, 002"):
         check_configuration(changed(DEFAULT, {"catalogue": str(path)}), [])

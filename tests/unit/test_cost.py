@@ -103,10 +103,7 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
     ],
     ids=str,
 )  # fmt: skip
-def test_blocks_share_out_slabs_and_tiles(
-    mine: Make, changes: dict[str, Any], shape: str, slabs: list[float], tiles: int, waits: int,
-    sums: float,
-) -> None:  # fmt: skip
+def test_blocks_share_out_slabs_and_tiles(mine, changes, shape, slabs, tiles, waits, sums):
     variant = make(mine, **changes)
     found = work_of(variant, parse_shape(shape, variant.kernel.operation), MULTIPROCESSORS)
     own = [found.first_slabs, found.second_slabs, found.third_slabs, found.further_slabs]
@@ -154,9 +151,7 @@ LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
     ],
     ids=str,
 )  # fmt: skip
-def test_memory_and_edges_are_counted(
-    mine: Make, changes: dict[str, Any], shape: str, expected: dict[str, float]
-) -> None:
+def test_memory_and_edges_are_counted(mine, changes, shape, expected):
     variant = make(mine, **changes)
     found = work_of(variant, parse_shape(shape, variant.kernel.operation), MULTIPROCESSORS)
     assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
@@ -173,14 +168,12 @@ def test_memory_and_edges_are_counted(
     ],
     ids=str,
 )
-def test_the_longest_chain_of_additions(
-    mine: Make, changes: dict[str, Any], terms: int, longest: int
-) -> None:
+def test_the_longest_chain_of_additions(mine, changes, terms, longest):
     variant, shape = make(mine, **changes), Gemm(32, 64, terms)
     assert additions(variant, shape, shares_of(variant, shape, MULTIPROCESSORS)) == longest
 
 
-def test_the_predicted_time_is_the_sum_of_the_terms(mine: Make) -> None:
+def test_the_predicted_time_is_the_sum_of_the_terms(mine):
     variant, shape = make(mine), Gemm(96, 190, 100)
     coefficients = tuple(3.0**number for number in range(len(TERMS)))
     expected = np.dot(coefficients, astuple(work_of(variant, shape, 132)))

@@ -47,11 +47,11 @@ TWO = log(
 )  # fmt: skip
 
 
-def test_the_counters_are_the_columns() -> None:
+def test_the_counters_are_the_columns():
     assert list(METRICS) == COUNTERS
 
 
-def test_the_launches_of_a_product_are_added_or_weighted_by_their_time() -> None:
+def test_the_launches_of_a_product_are_added_or_weighted_by_their_time():
     """Of those counters that the card has."""
     one, two = products(TWO)
     assert [[*own.kernel] for own in (one, two)] == [["naive"], ["part", "fixup"]]
@@ -71,9 +71,7 @@ def test_the_launches_of_a_product_are_added_or_weighted_by_their_time() -> None
         ("", "", "ncu printed nothing"),
     ],
 )
-def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(
-    text: str, said: str, why: str
-) -> None:
+def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(text, said, why):
     found = counters.assigned(text, ["", "squares only", "", ""], said)
     assert found[1] == "squares only"
     assert all(why in reason for reason in (found[0], *found[2:]))
@@ -93,9 +91,7 @@ def run(command: Command, folder: Path) -> pd.DataFrame:
     return rows
 
 
-def test_each_row_says_why_nothing_was_counted(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_row_says_why_nothing_was_counted(command, tmp_path, monkeypatch):
     monkeypatch.setattr(counters, "ncu", lambda: None)
     rows = run(command, tmp_path)
     assert set(rows.status) == {"skipped"}
@@ -103,9 +99,7 @@ def test_each_row_says_why_nothing_was_counted(
     assert rows[COUNTERS].isna().all(axis=None)
 
 
-def test_ncu_watches_the_same_program_and_leaves_the_clocks(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ncu_watches_the_same_program_and_leaves_the_clocks(command, tmp_path, monkeypatch):
     """What was not launched keeps its reason, and the others have their counters."""
 
     def watch(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,6 @@
 """Measuring on the CPU: only right products are timed, and the time is the product's."""
 
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -50,8 +49,8 @@ def leaves_an_element_out(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndar
 
 @pytest.mark.parametrize("sleep", [0.0, 0.05])
 def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_is_its_sample(
-    sleep: float,
-) -> None:
+    sleep,
+):
     launched = 0
 
     def product(*arguments: Any) -> None:
@@ -75,12 +74,12 @@ def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time
             assert point.rows[1]["stopped"] == "seconds"
 
 
-def test_a_wrong_product_is_refused() -> None:
+def test_a_wrong_product_is_refused():
     with pytest.raises(Wrong, match="wrong result"):
         bench(leaves_an_element_out).measure(case(SHAPE))
 
 
-def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
+def test_matrices_over_the_memory_are_refused_with_the_numbers():
     assert "GB" in (bench(right).refusal(Gemm(2**20, 2**20, 2**20)) or "")
     assert bench(right).refusal(SHAPE) is None
     assert beyond(80, 100, "x", 0.8) is None
@@ -97,15 +96,13 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
         (Gram(2, 3), "float64", 8 * (6 + 9) + 32 * 6 + 48 * PANEL_ROWS * (2 + 3)),
     ],
 )
-def test_the_memory_of_a_product_by_hand(
-    monkeypatch: pytest.MonkeyPatch, shape: Shape, dtype: str, needed: int
-) -> None:
+def test_the_memory_of_a_product_by_hand(monkeypatch, shape, dtype, needed):
     monkeypatch.setattr(cpu_bench, "beyond", lambda *asked: f"{asked[0]} bytes")
     assert cpu_bench.host_memory_refusal(shape, dtype, 0.8) == f"{needed} bytes"
 
 
 @pytest.mark.parametrize("variant", [LOOP, BLAS, *GRAM], ids=lambda v: v.name)
-def test_a_cpu_variant_is_right_and_measured(variant: Variant, tmp_path: Path) -> None:
+def test_a_cpu_variant_is_right_and_measured(variant, tmp_path):
     if variant.kernel.kind is Kind.C:
         assert compile_into(variant, "host", tmp_path)["status"] == "ok"
     product, dtype = cpu_product(variant, tmp_path, threads=1), variant.kernel.dtype
@@ -120,7 +117,7 @@ def test_a_cpu_variant_is_right_and_measured(variant: Variant, tmp_path: Path) -
         assert 0 <= point.rows[1]["error"] <= 1
 
 
-def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:
+def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path):
     """Changing the number of threads costs milliseconds; an 8×8 product takes microseconds."""
     product = cpu_product(BLAS, tmp_path, threads=1)
     a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)

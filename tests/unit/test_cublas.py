@@ -20,7 +20,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls: Calls, fails: bool) -> None:
+def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls, fails):
     handle = cublas.Cublas(stream=0, workspace=0)
     calls.clear()
     with contextlib.suppress(cublas.CublasError), handle.arithmetic("tf32"):
@@ -32,7 +32,7 @@ def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls: Calls, fa
     assert modes == [cublas.MATH_MODES[name] for name in ("tf32", "full")]
 
 
-def test_the_version_is_written_as_nvidia_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_is_written_as_nvidia_does(monkeypatch):
     parts = [13, 1, 0]  # by libraryPropertyType
     lib = SimpleNamespace(
         cublasGetProperty=lambda which, to: setattr(to._obj, "value", parts[which])

@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -42,7 +41,7 @@ def described(column: Column) -> tuple[str, str, str]:
     return kind, words, "" if column.since == BEFORE else column.since
 
 
-def test_the_documentation_says_of_each_column_what_its_declaration_does() -> None:
+def test_the_documentation_says_of_each_column_what_its_declaration_does():
     rows = [
         f"| {', '.join(f'`{column.name}`' for column in columns)} | {' | '.join(said)} |"
         for said, columns in itertools.groupby(DICTIONARY.values(), described)
@@ -55,7 +54,7 @@ def test_the_documentation_says_of_each_column_what_its_declaration_does() -> No
         assert table.place != "set" or f"`{kind}`" in (ROOT / "docs/measuring.md").read_text()
 
 
-def test_the_same_rows_give_the_same_bytes_and_none_a_whole_table(tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes_and_none_a_whole_table(tmp_path):
     row = {name: 1 if column.kind != "text" else "x" for name, column in DICTIONARY.items()}
     rows = [row, row | {"k": None}]
     write_rows(rows, SAMPLES, tmp_path / SAMPLES)
@@ -102,9 +101,7 @@ BROKEN: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "broken", "said"), BROKEN)
-def test_a_broken_table_is_refused_by_name(
-    tmp_path: Path, kind: str, broken: Callable[[bytes], bytes], said: str
-) -> None:
+def test_a_broken_table_is_refused_by_name(tmp_path, kind, broken, said):
     """A verification that is empty would pass for a kernel without a mistake."""
     path = tmp_path / kind
     with pytest.raises(UserError, match=f"{kind}: there is no such file"):
@@ -118,9 +115,7 @@ def test_a_broken_table_is_refused_by_name(
     assert str(caught.value).endswith("; delete it and run again")
 
 
-def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer_one(
-    tmp_path: Path,
-) -> None:
+def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer_one(tmp_path):
     path = tmp_path / "summary.csv"
     header = without("summary.csv", "ran", "launches")
     path.write_bytes(header + b"1" + b",1" * header.count(b",") + b"\n")
@@ -135,12 +130,12 @@ def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer
 
 
 @pytest.mark.parametrize("version", ["", "1.x", "v1.0.0", None])
-def test_a_version_that_is_none_is_refused_in_one_line(version: str | None) -> None:
+def test_a_version_that_is_none_is_refused_in_one_line(version):
     with pytest.raises(UserError, match=r"device\.json: version '.*' is not of the form 1\.0\.0"):
         version_of({"version": version})
 
 
-def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) -> None:
+def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path):
     names = {
         "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]": "gram_register_tile/48",
         "register_column[TILE_M=64,TILE_N=64,TILE_K=8,ROWS=8]": "register_column/64x64",
@@ -158,9 +153,7 @@ def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) ->
         assert read_table(SAMPLES, path, "1.0.0")[column].to_list() == [*names]
 
 
-def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(tmp_path, monkeypatch):
     """A published one was measured by another machine."""
     monkeypatch.setattr(files, "PUBLISHED", tmp_path)
     path = tmp_path / "a-card" / "device.json"
@@ -176,8 +169,8 @@ def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(
 
 
 def test_a_file_has_its_name_once_it_is_on_the_disk_and_its_users_permissions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """Renamed earlier, it could be empty after a power cut."""
     path = tmp_path / "point.json"
     synced: list[tuple[int, bool]] = []
@@ -202,9 +195,7 @@ def test_a_file_has_its_name_once_it_is_on_the_disk_and_its_users_permissions(
         ("kernels.csv", b"a," * 10**5 + b"\n", "no column kernel, no column variant"),
     ],
 )
-def test_a_hostile_file_is_refused_in_a_short_line(
-    tmp_path: Path, name: str, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_file_is_refused_in_a_short_line(tmp_path, name, content, said, monkeypatch):
     monkeypatch.setattr(tables, "LARGEST_TABLE", 1 << 20)
     path = tmp_path / name
     path.write_bytes(content)
@@ -213,7 +204,7 @@ def test_a_hostile_file_is_refused_in_a_short_line(
     assert len(str(caught.value)) < 500
 
 
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / SAMPLES)
     with pytest.raises(UserError, match="where a file is wanted"):
         read_table(SAMPLES, tmp_path / SAMPLES)
@@ -222,7 +213,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         read_json(tmp_path / "device.json")
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "new" / "facts.json"
     write_json({"a": 1}, path)
     with pytest.raises(KeyboardInterrupt), whole_file(path) as temporary:

@@ -29,8 +29,8 @@ from matmul_sweep.process.project import ROOT
      (11040, (12, 9), "11.4", "update the driver"), (11080, (13, 0), "11.8", "525")],
 )  # fmt: skip
 def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
-    driver_version: int, toolkit: tuple[int, int], speaks: str, remedy: str
-) -> None:
+    driver_version, toolkit, speaks, remedy
+):
     for enough in (toolkit[0] * 1000, toolkit[0] * 1000 + 20, 14000):
         check_driver(enough, toolkit)
     with pytest.raises(UserError) as caught:
@@ -39,9 +39,7 @@ def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
     assert all(part in str(caught.value) for part in words)
 
 
-def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
-    no_gpu_here: str, tmp_path: Path
-) -> None:
+def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(no_gpu_here, tmp_path):
     assert "NVIDIA driver" in no_gpu_here
     generation = toolchain.toolkit_version()[0] - 1
     source = f"int cuDriverGetVersion(int *v) {{ *v = {generation}040; return 0; }}"
@@ -59,7 +57,7 @@ def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
     assert done.stderr.count("\n") == 1
 
 
-def test_a_gpu_without_pycuda_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_without_pycuda_is_no_device(monkeypatch):
     monkeypatch.setattr(device, "count", lambda: 1)
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(NoDevice, match=r"pycuda.*; `uv sync` installs what a GPU needs"):
@@ -91,9 +89,7 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gpu]:
     return [kind(), kind()]
 
 
-def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
-    cards: list[Gpu], tmp_path: Path
-) -> None:
+def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(cards, tmp_path):
     for _ in range(2):  # the second time the file is there
         with first_free(cards[:1]):
             (lock,) = tmp_path.iterdir()
@@ -104,9 +100,7 @@ def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_jobs_that_time_nothing_share_a_card_and_a_timing_job_takes_another(
-    cards: list[Gpu],
-) -> None:
+def test_jobs_that_time_nothing_share_a_card_and_a_timing_job_takes_another(cards):
     with first_free(cards, shared=True) as one, first_free(cards, shared=True) as two:
         assert one == two == cards[0]
         with first_free(cards) as timing, first_free(cards, shared=True) as three:
@@ -115,9 +109,7 @@ def test_jobs_that_time_nothing_share_a_card_and_a_timing_job_takes_another(
         assert (timing, other) == (cards[0], cards[1])
 
 
-def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(
-    cards: list[Gpu], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(cards, caplog):
     order = []
 
     def third() -> None:

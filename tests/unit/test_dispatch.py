@@ -19,7 +19,6 @@ HEADER = ("architecture", "variant", "TILE", *TERMS, "at_limit", "most_additions
 Row = dict[str, object]
 Load = Callable[..., Catalogue]
 Case = tuple[str, dict[str, object], str]
-Others = dict[str, Any]  # arguments of Load beside the table
 
 
 def row(
@@ -121,9 +120,7 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
         both([row("mine/32", 0.1)], {"1": 8}, **LATE),
     ],
 )  # fmt: skip
-def test_the_least_predicted_time_wins_among_those_that_may_be_chosen(
-    load: Load, rows: list[Row], others: Others, expected: dict[str, int]
-) -> None:
+def test_the_least_predicted_time_wins_among_those_that_may_be_chosen(load, rows, others, expected):
     catalogue, dispatch = load(table(*rows), **others), "both" if "other" in others else "chosen"
     assert {shape: choice(catalogue, shape, dispatch=dispatch) for shape in expected} == {
         shape: f"mine/{tiling}" for shape, tiling in expected.items()
@@ -152,16 +149,14 @@ TILED = table(row("mine/32", tiles=2.5), row("mine/16", tiles=2))
     ],
 )
 def test_a_card_compiles_what_its_rows_name_and_chooses_by_its_multiprocessors(
-    load: Load, text: str, arch: str | None, expected: list[str], at_160: str
-) -> None:
+    load, text, arch, expected, at_160
+):
     catalogue = load(text)
     assert parts(catalogue, arch) == expected
     assert choice(catalogue, "160", arch) == at_160
 
 
-def test_what_runs_at_given_shapes_is_compiled_for_them_and_of_two_dispatches_all(
-    load: Load,
-) -> None:
+def test_what_runs_at_given_shapes_is_compiled_for_them_and_of_two_dispatches_all(load):
     catalogue = load(other=table(row("mine/32")))
     assert parts(catalogue, "sm_90", Gemm(640, 640, 640), Gemm(641, 640, 640)) == ["mine/16"]
     assert parts(catalogue, "sm_90", Gemm(1, 1, 1), Gemm(640, 640, 640)) == ["mine/8", "mine/16"]
@@ -171,7 +166,7 @@ def test_what_runs_at_given_shapes_is_compiled_for_them_and_of_two_dispatches_al
         choice(catalogue, f"{65536 * 32}x1x1")
 
 
-def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None:
+def test_what_only_the_table_names_is_built_and_not_measured(load):
     catalogue = load(table(SMALL, LARGE, {"variant": "mine/32"}))  # no card takes 32 yet
     assert set(catalogue.variants) == {"chosen", "mine-16", "new-16", "large-16"}
     assert {"mine-8", "mine-32"} < set(catalogue.buildable)
@@ -179,7 +174,7 @@ def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None
     assert catalogue.variant("mine/32").tile == (32, 32)
 
 
-def test_the_digest_follows_the_table_and_the_sources_of_the_parts(load: Load) -> None:
+def test_the_digest_follows_the_table_and_the_sources_of_the_parts(load):
     first, again = load().variant("chosen"), load().variant("chosen")
     assert digest(first) == digest(again)
     changes = {"first_slabs": 0.03}, {"most_additions": 1000}, {"shapes": 640}, {"at_limit": 0.1}
@@ -241,16 +236,14 @@ def short(*rows: Row, said: str = "", **mine: object) -> Case:
           for name in ("mine", "both")),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_that_names_table_line_and_column(
-    load: Load, text: str, others: Others, said: str
-) -> None:
+def test_a_mistake_is_one_line_that_names_table_line_and_column(load, text, others, said):
     with pytest.raises(UserError) as caught:
         load(text, **others)
     assert "\n" not in str(caught.value)
     assert said in str(caught.value)
 
 
-def test_a_table_that_is_not_there_is_named(load: Load, tmp_path: Path) -> None:
+def test_a_table_that_is_not_there_is_named(load, tmp_path):
     load()
     (tmp_path / "table.csv").unlink()
     with pytest.raises(UserError, match=r"chosen: .*table\.csv.*No such file"):
@@ -259,7 +252,7 @@ def test_a_table_that_is_not_there_is_named(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", None])
 @pytest.mark.parametrize("size", [1, 16, 16385])
-def test_the_projects_dispatches_have_a_variant_for_every_size(arch: str | None, size: int) -> None:
+def test_the_projects_dispatches_have_a_variant_for_every_size(arch, size):
     for kernel in the_catalogue().values():
         if kernel.kind is Kind.DISPATCH:
             (dispatch,) = kernel.variants

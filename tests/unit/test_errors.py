@@ -43,7 +43,7 @@ main()
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails: bool) -> None:
+def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails):
     script = LEAVING.format(scripts=str(ROOT / "src"), fails=fails)
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -53,11 +53,11 @@ def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails: bool) -> Non
     assert done.returncode == fails
 
 
-def test_a_mistake_is_one_line_whatever_it_quotes() -> None:
+def test_a_mistake_is_one_line_whatever_it_quotes():
     assert str(UserError("kernel 'a\nb\r\u2028c'\n is none")) == "kernel 'a b c' is none"
 
 
-def test_a_bug_keeps_its_trace() -> None:
+def test_a_bug_keeps_its_trace():
     @command_line
     def main() -> None:
         raise KeyError("a bug")

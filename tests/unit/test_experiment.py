@@ -1,11 +1,10 @@
 """What a run compiles, measures and shows follows from its configuration and its device."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue, experiment, the_catalogue
+from support import experiment, the_catalogue
 
 from matmul_sweep.experiment.plan.experiment import Experiment, read_experiment
 from matmul_sweep.operations.gemm import Gemm
@@ -29,7 +28,7 @@ def chosen(shapes: list[Shape]) -> set[str]:
     return names(the_catalogue().variant("sgemm").part(shape, "sm_90") for shape in shapes)
 
 
-def test_what_only_a_dispatch_names_is_compiled_with_a_gpu_or_if_everything_is_verified() -> None:
+def test_what_only_a_dispatch_names_is_compiled_with_a_gpu_or_if_everything_is_verified():
     run = experiment("sgemm", sweeps=BOTH)
     given, drawn = ([case.shape for case in run.cases(name)] for name in BOTH)
     assert chosen(given) < chosen(given + drawn)
@@ -38,7 +37,7 @@ def test_what_only_a_dispatch_names_is_compiled_with_a_gpu_or_if_everything_is_v
     assert compiled(experiment("sgemm", sweeps=BOTH, device="gpu")) == chosen(given + drawn)
 
 
-def test_each_source_is_compiled_for_where_it_runs_and_a_library_nowhere() -> None:
+def test_each_source_is_compiled_for_where_it_runs_and_a_library_nowhere():
     run = experiment("naive", "cpu_loop", "cpu_blas", "cublas_sgemm")
     run = replace(run, architectures=("sm_80", "sm_90"))
     assert {key: names(own) for key, own in run.binaries.items()} == {
@@ -48,9 +47,7 @@ def test_each_source_is_compiled_for_where_it_runs_and_a_library_nowhere() -> No
     }
 
 
-def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(entry, write_catalogue):
     identities = []
     for width in (8, 16):
         mine = entry(threads=["W", "W"], tile=["W", "W"], tilings={"t": {"W": width}})
@@ -60,7 +57,7 @@ def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(
     assert mine != other and yours == same
 
 
-def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel() -> None:
+def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel():
     kernels = ["naive", "vectors", "cpu_blas"]
     together = experiment(*kernels, device="gpu").measured
     assert {part: names(own) for (_, part), own in together.items()} == {
@@ -75,7 +72,7 @@ def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel() -> None:
     assert experiment(*kernels, device="gpu").unmeasured == []
 
 
-def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spread() -> None:
+def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spread():
     kernels = ("cpu_blas", "naive/32", "shared/32", "cublas_tuned")
     sweeps = {"given": GIVEN, "apart": GIVEN | {"caches": ["alone"]}}
     run = experiment(*kernels, sweeps=sweeps, device="gpu", spread=True)
@@ -84,7 +81,7 @@ def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spre
     assert {part for sweep, part in jobs if sweep == "given"} == {"cpu_blas", "naive", "shared"}
 
 
-def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
+def test_a_sweep_says_how_its_points_are_measured_small_shapes_first():
     own = GIVEN | {"copies": ["naive/16"], "cold": ["cpu_blas"], "cpu_without": [4096],
                    "sampling": {"minimum": 7}}  # fmt: skip
     run = experiment(sweeps={"given": own}, limits__gpu_seconds=3, limits__cpu_seconds=4)
@@ -115,16 +112,14 @@ def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
     ],
     ids=str,
 )
-def test_a_job_measures_again_after_a_change_of_how_or_where(
-    tmp_path: Path, changes: dict[str, Any], same: bool
-) -> None:
+def test_a_job_measures_again_after_a_change_of_how_or_where(tmp_path, changes, same):
     """The identity is that of the experiment in the file, which jobs read."""
     experiment("cpu_blas", **changes).write(tmp_path / "e.json")
     identity = read_experiment(tmp_path / "e.json").measuring_identity("gemm", "cpu_blas")
     assert (identity == experiment("cpu_blas").measuring_identity("gemm", "cpu_blas")) == same
 
 
-def test_the_machine_code_that_is_read_is_of_what_the_pages_show() -> None:
+def test_the_machine_code_that_is_read_is_of_what_the_pages_show():
     kernels = ["naive", "naive_rect", "vectors", "sgemm", "cublas_sgemm"]
     run = experiment(*kernels, sweeps=BOTH)
     assert names(variant for _, variant in run.taken_apart) == {"naive/32", "vectors/128"}

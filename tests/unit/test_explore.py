@@ -49,23 +49,19 @@ def lines(results: Results) -> pd.DataFrame:
     return drawn(results)
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
+def test_the_same_data_give_the_same_bytes(tmp_path, results):
     assert len(explore_page(results)) < LARGEST
     few = [explore_page(made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
     assert few[0] == few[1]
 
 
-def test_every_timed_point_is_on_a_line_of_each_quantity(
-    lines: pd.DataFrame, results: Results
-) -> None:
+def test_every_timed_point_is_on_a_line_of_each_quantity(lines, results):
     found = lines.query("variants == 'all'").explode("y").groupby(["operation", "quantity"]).size()
     for operation, quantity in itertools.product(("gemm", "gram"), ("rate", "time")):
         assert found[operation, quantity] == len(results.of(operation).timed())
 
 
-def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(
-    lines: pd.DataFrame, results: Results
-) -> None:
+def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(lines, results):
     rates = lines.query("quantity == 'rate'")
     other = rates.series == "other"
     assert {*rates["mode"][~other]} == {"lines+markers"} and {*rates["mode"][other]} == {"markers"}
@@ -76,13 +72,13 @@ def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(
     assert variants.marker.map(itemgetter("symbol")).nunique() == variants.name.nunique() > 1
 
 
-def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
+def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):
     kernels = ["naive", "cublas_sgemm", TF32]
     results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert {*drawn(results).query("name == 'cuBLAS SGEMM in TF32'").quantity} == {ERROR}
 
 
-def test_random_shapes_are_in_order_of_their_speedups(tmp_path: Path) -> None:
+def test_random_shapes_are_in_order_of_their_speedups(tmp_path):
     results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
     found = drawn(results)
     line = found[found.series == DRAWN].iloc[0]
@@ -90,7 +86,7 @@ def test_random_shapes_are_in_order_of_their_speedups(tmp_path: Path) -> None:
     assert line.x[-1] == 1
 
 
-def test_numbers_that_are_missing_are_json(tmp_path: Path) -> None:
+def test_numbers_that_are_missing_are_json(tmp_path):
     missing = ["time_low_ms", "time_high_ms", "sm_clock_mhz", "power_w", "temperature_c"]
     results = made_up(tmp_path, kernels=["naive"],
                       change=lambda rows: rows.assign(**dict.fromkeys(missing)))  # fmt: skip
@@ -99,13 +95,13 @@ def test_numbers_that_are_missing_are_json(tmp_path: Path) -> None:
     assert "clock and power not recorded" in written
 
 
-def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
+def test_one_kernel_alone_has_no_share(tmp_path):
     found = drawn(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
     assert {*found.name} == {"naive", "naive/32", "naive/16"}
     assert {*found.quantity} == {"rate", "time", "error"}
 
 
-def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path: Path) -> None:
+def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):
     results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
     found = drawn(results).query("variants == @FASTEST and quantity == 'rate'")
     rates = found[found.series == SQUARE]
@@ -127,9 +123,7 @@ def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
     return browser.told(explore_page(results), script, folder, width)
 
 
-def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
-    results: Results, tmp_path: Path
-) -> None:
+def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_path):
     script = f"""
       const drawn = name => plot.data.find(line => line.name === name).y;
       const first = [names(), document.getElementById("source").textContent, drawn("shared")];
@@ -169,7 +163,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
     assert said["parity"] == 1
 
 
-def test_a_point_tells_its_numbers(tmp_path: Path) -> None:
+def test_a_point_tells_its_numbers(tmp_path):
     results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
     script = """
       const curve = plot.data.findIndex(line => line.name === "shared");
@@ -184,9 +178,7 @@ def test_a_point_tells_its_numbers(tmp_path: Path) -> None:
     assert said[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
 
 
-def test_on_a_narrow_screen_the_names_stand_below_the_plot(
-    results: Results, tmp_path: Path
-) -> None:
+def test_on_a_narrow_screen_the_names_stand_below_the_plot(results, tmp_path):
     script = """
       const box = name => document.querySelector(`#plot ${name}`).getBoundingClientRect();
       return [innerWidth, document.documentElement.scrollWidth, box(".nsewdrag").width,
@@ -195,7 +187,7 @@ def test_on_a_narrow_screen_the_names_stand_below_the_plot(
     assert whole <= inner <= 720 and width > 280 and below >= 0
 
 
-def test_titles_are_shown_as_they_stand(tmp_path: Path) -> None:
+def test_titles_are_shown_as_they_stand(tmp_path):
     titles = {"naive": "$x^2$", "naive_rect": "<b>bold</b></script><script>fail()</script>",
               "shared": "{{ data }} & co. %{y}"}  # fmt: skip
     named = {name: dataclasses.replace(the_catalogue()[name], title=title)
@@ -209,7 +201,7 @@ def test_titles_are_shown_as_they_stand(tmp_path: Path) -> None:
 SEEN = "return [names(), document.body.innerText, document.getElementById('absent').textContent];"
 
 
-def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+def test_what_was_not_measured_is_said(tmp_path):
     names, text, absent = told(made_up(tmp_path / "cpu", gpu=False), SEEN, tmp_path)
     assert names == ["CPU triple loop", "CPU BLAS"] and "Imaginary CPU" in text
     assert "there is no GPU on this machine" in absent

@@ -63,7 +63,7 @@ def table(variants: list[Variant], rows: Rows, everywhere: str | None = "fixed")
     return {cost.variant.name: cost for cost in costs}
 
 
-def test_costs_are_recovered_from_the_times_that_they_make(variants: list[Variant]) -> None:
+def test_costs_are_recovered_from_the_times_that_they_make(variants):
     planted = {
         "grid": {"launch": 6, "first_slabs": 0.1, "slabs": 0.05, "tiles": 0.6,
                  "ragged_slabs": 0.02, "edge_slabs": 0.01},
@@ -84,9 +84,7 @@ def test_costs_are_recovered_from_the_times_that_they_make(variants: list[Varian
     assert fixed["far_megabytes"] == pytest.approx(0.4, rel=0.1)
 
 
-def test_costs_do_not_follow_single_times_and_a_launch_costs_its_share(
-    variants: list[Variant],
-) -> None:
+def test_costs_do_not_follow_single_times_and_a_launch_costs_its_share(variants):
     times = times_of(variants, {"grid": {"launch": 2, "slabs": 0.05, "tiles": 0.6}})
     expected = [times["grid", shape] for shape in SHAPES]
     own = fit.Measured(found(times | {("grid", SHAPES[7]): 3 * expected[7]}), variants, ARCH)
@@ -113,16 +111,14 @@ LATE = ALL[99:]
         (LATE, LATE, 0),  # errors do not count where it is slow
     ],
 )
-def test_sums_are_limited_to_those_that_err_hardly_more(
-    variants: list[Variant], erring: Iterable[int], slow: Iterable[int], most: int
-) -> None:
+def test_sums_are_limited_to_those_that_err_hardly_more(variants, erring, slow, most):
     times = {(name, f"64x64x{terms}"): 10.0 for terms in ALL for name in ("grid", "other")}
     times |= {("grid", f"64x64x{terms}"): 20.0 for terms in slow}
     rows = found(times, errors={("grid", f"64x64x{terms}"): 1.6 for terms in erring})
     assert fit.Measured(rows, variants, ARCH).most_additions(0) == most
 
 
-def test_an_error_counts_in_the_mean_and_at_most(variants: list[Variant]) -> None:
+def test_an_error_counts_in_the_mean_and_at_most(variants):
     rows = found({("grid", shape): 10.0 for shape in SHAPES[:4]})
     for row, mean, largest in zip(rows, (1.51, 1, 1.49, 1), (1, 1.51, 1.49, 1), strict=True):
         row |= {"error": mean, "largest_error": largest}
@@ -138,7 +134,7 @@ SPECIALISTS = {
 }
 
 
-def test_the_few_are_those_that_complete_one_another(variants: list[Variant]) -> None:
+def test_the_few_are_those_that_complete_one_another(variants):
     rows = found(times_of(variants, SPECIALISTS))
     own = table(variants, rows)
     assert next(iter(own)) == "fixed"  # runs on every card, though it is never the fastest
@@ -152,9 +148,7 @@ def test_the_few_are_those_that_complete_one_another(variants: list[Variant]) ->
     assert own == table(variants, rows + nonsense)
 
 
-def test_a_known_shape_is_remembered_where_the_choice_loses_or_errs(
-    variants: list[Variant],
-) -> None:
+def test_a_known_shape_is_remembered_where_the_choice_loses_or_errs(variants):
     odd, kept, erring, hopeless, spoilt = "640", "100", "1024", "99", "88"
     known = times_of(variants, SPECIALISTS, [odd, kept, erring, hopeless, spoilt])
     for shape, share in {odd: 0.9, kept: 1 - fit.SLACK / 2, erring: 0.9}.items():
@@ -168,7 +162,7 @@ def test_a_known_shape_is_remembered_where_the_choice_loses_or_errs(
     assert own["third"].coefficients == ()  # it runs there only
 
 
-def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> None:
+def test_the_judgement_says_what_the_choice_loses(variants):
     shapes = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
     judged = times_of(variants, SPECIALISTS, shapes)
     own = found(judged, "judged")
@@ -183,7 +177,7 @@ def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> No
     )
 
 
-def test_a_search_at_another_clock_joins_by_the_librarys_time(variants: list[Variant]) -> None:
+def test_a_search_at_another_clock_joins_by_the_librarys_time(variants):
     """The second search met a clock at which everything takes 1.4 times as long. Rows of variants
     that are no candidates any more are left out."""
     times = times_of(variants, SPECIALISTS)
@@ -198,7 +192,7 @@ def test_a_search_at_another_clock_joins_by_the_librarys_time(variants: list[Var
     assert own.fastest.min() > 1
 
 
-def test_a_shape_that_a_variant_refuses_is_another_ones(variants: list[Variant]) -> None:
+def test_a_shape_that_a_variant_refuses_is_another_ones(variants):
     """It was not timed there, so it is not predicted either; nor is a chain that is too long."""
     times = times_of(variants, SPECIALISTS)
     del times["grid", SHAPES[0]]
@@ -210,14 +204,14 @@ def test_a_shape_that_a_variant_refuses_is_another_ones(variants: list[Variant])
     assert "other" not in {variants[i].name for i in own.chosen(costs)}
 
 
-def test_the_work_is_that_of_the_cards_multiprocessors(variants: list[Variant]) -> None:
+def test_the_work_is_that_of_the_cards_multiprocessors(variants):
     shape = Gemm(2048, 2048, 64)
     for arch, count in (("sm_90", 132), ("sm_75", 72)):
         own = fit.Measured(found({("grid", str(shape)): 1.0}), variants, arch)
         assert tuple(own.work[0, 0]) == astuple(work_of(variants[0], shape, count))
 
 
-def test_alone_the_power_bounds_a_time_and_the_choice(variants: list[Variant]) -> None:
+def test_alone_the_power_bounds_a_time_and_the_choice(variants):
     """`grid` is the fastest side by side; alone it draws all the power and takes twice as long."""
     planted = {"grid": {"slabs": 0.05}, "other": {"slabs": 0.06}, "fixed": {"slabs": 0.09}}
     rows, large = found(times_of(variants, planted)), "4096x4096x4096"
@@ -243,9 +237,7 @@ def test_alone_the_power_bounds_a_time_and_the_choice(variants: list[Variant]) -
     assert remembered == (shape,)  # no model says so, but a program got it
 
 
-def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone(
-    variants: list[Variant],
-) -> None:
+def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone(variants):
     small, large = Gemm(640, 640, 640), Gemm(4096, 4096, 4096)
     coefficients = tuple(1.0 * (term == "launch") for term in TERMS)
     known = Cost(ARCH, variants[0], coefficients, shapes=(small, large), at_limit=9.0)
@@ -260,9 +252,7 @@ def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone
     assert first.at_limit / second.at_limit == pytest.approx(2 / 0.99)
 
 
-def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(entry, write_catalogue):
     tiles = {16: {"TILE": 16}, 32: {"TILE": 32}, 64: {"TILE": 64}, 128: {"TILE": 128}}
     mine = entry(tile=["TILE", "TILE"], threads=[16, 16], tilings=tiles)
     variants = load_catalogue(write_catalogue({"mine": mine}))["mine"].variants

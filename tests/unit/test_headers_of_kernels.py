@@ -1,7 +1,6 @@
 """The headers of kernels/ take a kernel's numbers as template arguments."""
 
 import re
-from pathlib import Path
 
 import pytest
 from support import ROOT, the_catalogue
@@ -16,9 +15,9 @@ MACROS = {
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.name)
-def test_a_header_names_no_macro_of_who_includes_it(header: Path) -> None:
+def test_a_header_names_no_macro_of_who_includes_it(header):
     assert not MACROS & {*re.findall(r"\w+", header.read_text())}
 
 
-def test_the_macros_are_those_of_tilings_and_of_the_card() -> None:
+def test_the_macros_are_those_of_tilings_and_of_the_card():
     assert {"TILE_M", "STAGES", "CLUSTER_M", "RESIDENT", "MULTIPROCESSORS"} <= MACROS

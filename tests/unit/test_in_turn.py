@@ -43,7 +43,7 @@ def timed(sample_seconds: float, cache: str = "hot", write: Any = at_once) -> tu
     return point, card
 
 
-def test_a_sample_takes_about_the_seconds_asked_for_and_its_time_is_that_of_one_launch() -> None:
+def test_a_sample_takes_about_the_seconds_asked_for_and_its_time_is_that_of_one_launch():
     point, card = timed(0.0002)
     assert [row["launches"] for row in point.rows] == [50]
     for variant, name in (("naive/32", "own"), ("cublas_sgemm", "library")):
@@ -59,9 +59,7 @@ def test_a_sample_takes_about_the_seconds_asked_for_and_its_time_is_that_of_one_
 
 
 @pytest.mark.parametrize(("seconds", "cache"), [(0.0, "hot"), (0.0002, "cold")])
-def test_without_seconds_or_with_the_l2_cleared_a_sample_is_one_launch(
-    seconds: float, cache: str
-) -> None:
+def test_without_seconds_or_with_the_l2_cleared_a_sample_is_one_launch(seconds, cache):
     point, card = timed(seconds, cache)
     assert [row["launches"] for row in point.rows] == [1]
     assert sum(map(len, card.holds)) == 2 * 21
@@ -70,16 +68,12 @@ def test_without_seconds_or_with_the_l2_cleared_a_sample_is_one_launch(
 @pytest.mark.parametrize(
     ("launch_ms", "expected"), [(0.0, 32), (0.005, 32), (0.01, 20), (0.15, 1), (9.0, 1)]
 )
-def test_launches_of_a_sample_fit_a_hold_and_are_one_at_least(
-    launch_ms: float, expected: int
-) -> None:
+def test_launches_of_a_sample_fit_a_hold_and_are_one_at_least(launch_ms, expected):
     assert launches_of(0.0002, launch_ms, 32) == expected
 
 
 @pytest.mark.parametrize("cache", ["hot", "cold"])
 @pytest.mark.parametrize("write", [nothing_again, kept, late])
-def test_a_kernel_that_is_right_before_it_is_timed_and_not_then_is_wrong(
-    write: Any, cache: str
-) -> None:
+def test_a_kernel_that_is_right_before_it_is_timed_and_not_then_is_wrong(write, cache):
     with pytest.raises(Wrong, match="wrong result of naive/32 in its last timed launch: error inf"):
         timed(0.0, cache, write=write)

@@ -3,8 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from matmul_sweep.process.errors import Unfinished
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
 
 
-def test_what_a_call_wrote_comes_back() -> None:
+def test_what_a_call_wrote_comes_back():
     array = shared_array((2, 3), "float32")
     run_isolated(lambda: array.fill(7), 30)
     assert (array == 7).all()
@@ -26,9 +24,7 @@ def test_what_a_call_wrote_comes_back() -> None:
         (lambda: time.sleep(60), 0.2, r"did not finish within 0\.2 s"),
     ],
 )
-def test_how_a_call_ended_badly_is_said(
-    action: Callable[[], Any], seconds: float, said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_how_a_call_ended_badly_is_said(action, seconds, said, capfd):
     begun = time.monotonic()
     with pytest.raises((Crashed, Unfinished), match=said):
         run_isolated(action, seconds)

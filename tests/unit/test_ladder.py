@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import DEVICE, RESIDUES, Change, made_up, the_catalogue, where
-from support import Entry, WriteCatalogue
 from test_tables import typeset
 
 from matmul_sweep.catalogue.architectures import WARP
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.layout import Layout
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES
@@ -42,7 +40,7 @@ def results_of(layout: Layout, thread: int) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("variant", LAID_OUT.values(), ids=LAID_OUT)
-def test_threads_cover_their_tile_once(variant: Variant) -> None:
+def test_threads_cover_their_tile_once(variant):
     layout = variant.layout
     threads = layout.threads // layout.teams
     covered = [place for t in range(threads) for place in results_of(layout, t)]
@@ -58,9 +56,7 @@ def test_threads_cover_their_tile_once(variant: Variant) -> None:
         ({"warp": [16, 16]}, "32 threads of 1×1 results do not cover a tile of 16×16"),
     ],
 )
-def test_a_layout_that_does_not_cover_the_tile_is_refused(
-    entry: Entry, write_catalogue: WriteCatalogue, layout: dict[str, Any], reason: str
-) -> None:
+def test_a_layout_that_does_not_cover_the_tile_is_refused(entry, write_catalogue, layout, reason):
     with pytest.raises(UserError, match=reason):
         load_catalogue(write_catalogue({"mine": entry(layout=layout)}))
 
@@ -71,13 +67,13 @@ def steps(folder: Path, kernels: list[str], shapes: Any = GEMM, **options: Any) 
     return {step["name"]: step for step in found["steps"]}
 
 
-def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path: Path) -> None:
+def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path):
     chosen = the_catalogue().variant("sgemm").part(Gemm(4096, 4096, 4096), "sm_90")
     own = steps(tmp_path, ["sgemm"], {"gemm": (32, 4096)})["sgemm"]
     assert own["ran"] == chosen.name and own["layout"]["tile"] == chosen.tile
 
 
-def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) -> None:
+def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path):
     found = steps(tmp_path, ["naive", "direct"])
     expected = {"size": "4096", "busy": ["multiply", "issue"], "wait": "barrier",
                 "multiply": pytest.approx(0.9), "load_store": None}  # fmt: skip
@@ -112,7 +108,7 @@ GAINS = {
 }
 
 
-def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
+def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path):
     change = timed({name: ends for name, (ends, _) in GAINS.items()})
     options = {"caches": ["alone"], "shapes": {"gemm": (1024,)}}
     results = made_up(tmp_path, kernels=[*GAINS], **options, change=change)
@@ -125,9 +121,7 @@ def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> No
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_steps(
-    tmp_path: Path,
-) -> None:
+def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_steps(tmp_path):
     times = {"naive": 4.0, "naive_rect": 3.0, "shared": 2.0, "shared_rect": 1.5, "vectors": 1.6}
     own = {name: (time, time * 0.99, time * 1.01) for name, time in times.items()}
     options = {"shapes": {"gemm": (1024,)}, "caches": ["hot", "alone"], "change": timed(own)}
@@ -147,7 +141,7 @@ def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_s
     assert found["heights"] == pytest.approx(rates)
 
 
-def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path: Path) -> None:
+def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path):
     """Variants of it may be faster and err more."""
     results = made_up(tmp_path, **RESIDUES)
     found = ladder(results, "gram")
@@ -172,7 +166,7 @@ LOOPS: dict[str, tuple[dict[str, int], str, float]] = {
 }
 
 
-def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path: Path) -> None:
+def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path):
     """The facts of the card give the peak of tensor cores, though no table records it; a product
     of halves takes three of theirs."""
     shapes = {"gemm": (1024,), "gram": (500,), "gemm_bf16": (1024,)}
@@ -212,9 +206,7 @@ UNTIMED = [
 
 
 @pytest.mark.parametrize(("kernel", "last", "size", "reason"), UNTIMED)
-def test_a_step_without_a_time_says_why_and_is_stepped_over(
-    tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
-) -> None:
+def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path, kernel, last, size, reason):
     shapes = {"gemm": dict.fromkeys((320, 1024, last))}
     options = {"caches": ["alone"], "change": lost(kernel, 1024)}
     own = steps(tmp_path, ["naive", kernel, "shared"], shapes, **options)
@@ -223,7 +215,7 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
 
-def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> None:
+def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path):
     kernels = ["naive", "streamed", "thin", "narrow", "sgemm", "cublas_sgemm"]
     shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192", "1024x16x64")}
     times = {"naive": (3.0, 2.9, 3.1), "streamed": (2.0, 1.9, 2.1), "sgemm": (1.0, 0.9, 1.1)}
@@ -244,7 +236,7 @@ def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> No
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) -> None:
+def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path):
     unsure = timed({"naive": (1.0, np.nan, np.nan)})
     none = timed(dict.fromkeys(["naive", "naive_rect", "shared"], (1.0, np.nan, np.nan)))
     for change, size in ((lost("naive", 1024), "1024"), (unsure, "320"), (none, "320")):
@@ -252,7 +244,7 @@ def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) 
         assert ladder(made_up(tmp_path, **options, change=change), "gemm")["size"] == size
 
 
-def test_a_ladder_of_one_step_gains_nothing(tmp_path: Path) -> None:
+def test_a_ladder_of_one_step_gains_nothing(tmp_path):
     results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], shapes=GEMM)
     found = ladder(results, "gemm")
     assert ([step["name"] for step in found["steps"]], found["gain"]) == (["naive"], None)

@@ -1,13 +1,9 @@
 """Loads of the inputs from global memory, as the watched launch counts them."""
 
-from pathlib import Path
-
 from made_up_data import made_up
 from support import (
     CUDA_ENTRY,
     RIGHT_KERNEL,
-    Command,
-    WriteCatalogue,
     experiment,
     the_catalogue,
 )
@@ -17,7 +13,7 @@ from matmul_sweep.experiment.dataset.selection import load_results
 from matmul_sweep.experiment.measure.loads import row_of
 
 
-def test_a_tile_divides_the_loads_by_its_width(tmp_path: Path) -> None:
+def test_a_tile_divides_the_loads_by_its_width(tmp_path):
     """Vectors and copies that arrive later count too; and of C = AᵀA each of the terms that
     symmetry leaves to compute once."""
     names = ["shared/16", "vectors", "pipelined", "gram_tensor"]
@@ -28,7 +24,7 @@ def test_a_tile_divides_the_loads_by_its_width(tmp_path: Path) -> None:
     assert (gram["loads"], gram["multiply_adds"]) == (128 * 128, 128 * 128 * 129 / 2)
 
 
-def test_a_wrong_product_counts_nothing(write_catalogue: WriteCatalogue, tmp_path: Path) -> None:
+def test_a_wrong_product_counts_nothing(write_catalogue, tmp_path):
     wrong = RIGHT_KERNEL.replace("+=", "-=")
     kernels = load_catalogue(write_catalogue({"mine": CUDA_ENTRY}, mine=wrong))
     row = row_of(kernels.variant("mine"), tmp_path)
@@ -36,7 +32,7 @@ def test_a_wrong_product_counts_nothing(write_catalogue: WriteCatalogue, tmp_pat
     assert (row["status"], row["reason"]) == ("failed", "no right result at 128x128x128")
 
 
-def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> None:
+def test_a_data_set_is_read_with_its_loads(command, tmp_path):
     """Of the first variant of each step that a classroom takes."""
     results = made_up(tmp_path, kernels=["naive"])
     assert results.loads.empty

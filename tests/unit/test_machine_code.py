@@ -10,9 +10,7 @@ from support import (
     RIGHT_KERNEL,
     TILED_KERNEL,
     Command,
-    Entry,
     Outcome,
-    WriteCatalogue,
     experiment,
 )
 
@@ -55,7 +53,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize(("instructions", "numbers"), LOOPS.values(), ids=LOOPS)
-def test_the_hot_loop_is_the_one(instructions: list[str], numbers: list[int]) -> None:
+def test_the_hot_loop_is_the_one(instructions, numbers):
     assert [found.place // 16 for found in hot_loop(code(*instructions))] == numbers
 
 
@@ -78,16 +76,16 @@ def test_the_hot_loop_is_the_one(instructions: list[str], numbers: list[int]) ->
         ("FADD", "rest"), ("BSYNC", "rest"), ("LDC.64", "rest"), ("ULDC.64", "rest"),
     ],
 )  # fmt: skip
-def test_an_instruction_is_of_its_kind(opcode: str, kind: str) -> None:
+def test_an_instruction_is_of_its_kind(opcode, kind):
     assert Instruction(0, opcode).kind == kind
     assert mix([Instruction(0, opcode)]) == dict.fromkeys(kinds(), 0) | {kind: 1}
 
 
-def test_an_instruction_that_never_runs_is_no_load() -> None:
+def test_an_instruction_that_never_runs_is_no_load():
     assert Instruction(0, "LDS", "RZ,[RZ]", "@!PT").kind == "rest"
 
 
-def test_an_excerpt_shows_the_place_with_most_kinds() -> None:
+def test_an_excerpt_shows_the_place_with_most_kinds():
     loop = code(*["FFMA"] * 30, "LDS.128", "IADD3", *["FFMA"] * 30, "BRA 0x0")
     shown = excerpt(loop)
     assert len(shown) == machine_code.EXCERPT
@@ -122,9 +120,7 @@ def row(command: Command, catalogue: Path) -> Any:
 
 
 @needs_nvdisasm
-def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(command, entry, write_catalogue):
     """A slab: two elements loaded and stored, two barriers, 16 multiplications, unrolled."""
     catalogue = write_catalogue({"mine": entry(**STEP)}, mine=TILED_KERNEL)
     cubin = compiled(catalogue)
@@ -141,9 +137,7 @@ def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(
 
 
 @needs_nvdisasm
-def test_a_function_that_a_binary_lacks_is_named(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_a_function_that_a_binary_lacks_is_named(entry, write_catalogue):
     cubin = compiled(write_catalogue({"mine": entry()}))
     with pytest.raises(UserError, match="no function yours"):
         disassembled(cubin, "yours")
@@ -168,9 +162,8 @@ ONCE = re.sub(r"    for .*\n +sum", "    sum", RIGHT_KERNEL).replace(
     ids=["no loop", "no disassembler", "does not compile"],
 )  # fmt: skip
 def test_a_row_says_why_there_is_no_machine_code(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue,
-    monkeypatch: pytest.MonkeyPatch, source: str, program: str | None, status: str, said: str,
-) -> None:  # fmt: skip
+    command, entry, write_catalogue, monkeypatch, source, program, status, said
+):
     monkeypatch.setattr(toolchain, "nvdisasm", lambda: program)
     catalogue = write_catalogue({"mine": entry(**STEP)}, mine=source)
     compiled(catalogue)
@@ -180,9 +173,8 @@ def test_a_row_says_why_there_is_no_machine_code(
 
 
 def test_a_disassembler_that_was_killed_leaves_no_row(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    command, entry, write_catalogue, tmp_path, monkeypatch
+):
     """Only one that fails says something about a binary."""
     catalogue = write_catalogue({"mine": entry(**STEP)})
     compiled(catalogue)

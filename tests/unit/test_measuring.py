@@ -5,8 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import pytest
-from support import Command, Entry, WriteCatalogue, experiment
+from support import Command, experiment
 
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure import measuring as program
@@ -30,9 +29,7 @@ def measure(command: Command, folder: Path, **changes: Any) -> Path:
     return folder / "measured" / "cpu_blas"
 
 
-def test_what_was_measured_is_taken_over_by_the_same_settings_alone(
-    command: Command, tmp_path: Path
-) -> None:
+def test_what_was_measured_is_taken_over_by_the_same_settings_alone(command, tmp_path):
     found = measure(command, tmp_path)
     points = read_table("points.csv", found / "points.csv")
     assert set(points.m) == {8, 9} and set(points.status) == {"ok"}
@@ -48,8 +45,8 @@ def test_what_was_measured_is_taken_over_by_the_same_settings_alone(
 
 
 def test_another_launch_of_the_same_source_does_not_resume_the_journal(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
-) -> None:
+    entry, write_catalogue, tmp_path
+):
     identities = []
     for own in ({}, {}, {"threads": [32, 16]}):
         run = experiment(catalogue=write_catalogue({"mine": entry(**own)}))
@@ -58,7 +55,7 @@ def test_another_launch_of_the_same_source_does_not_resume_the_journal(
     assert identities[0] == identities[1] != identities[2]
 
 
-def test_what_failed_its_verification_is_not_timed(command: Command, tmp_path: Path) -> None:
+def test_what_failed_its_verification_is_not_timed(command, tmp_path):
     run = experiment("cpu_blas")
     [task] = tasks_of(run, "gemm")
     rows = refused(task.variant, "cpu", task.shapes[:1], "failed", "wrong result at 3x4x5")
@@ -70,8 +67,8 @@ def test_what_failed_its_verification_is_not_timed(command: Command, tmp_path: P
 
 
 def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     def timed(sweeps: list[Sweep], *_: object) -> Any:
         asked.extend(sweep.variant.name for sweep in sweeps)
         return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}
@@ -95,9 +92,7 @@ def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_tim
     assert splits[0]["wall_s"] == splits[1]["wall_s"]
 
 
-def test_after_a_lost_gpu_another_process_measures_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_lost_gpu_another_process_measures_the_rest(tmp_path, monkeypatch):
     """On a card that is not there; each folder says which process left it."""
 
     def timed(sweep: Sweep, *_: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import nbformat
 from support import ROOT
 
 
-def test_the_notebook_is_valid_and_holds_no_outputs() -> None:
+def test_the_notebook_is_valid_and_holds_no_outputs():
     notebook = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
     nbformat.validate(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

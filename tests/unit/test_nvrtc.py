@@ -23,9 +23,7 @@ def groups(monkeypatch: pytest.MonkeyPatch, *wheels: str) -> None:
 
 
 @pytest.mark.parametrize("group", packages.COMPILERS)
-def test_the_group_is_known_by_its_compilers_wheel(
-    monkeypatch: pytest.MonkeyPatch, group: str
-) -> None:
+def test_the_group_is_known_by_its_compilers_wheel(monkeypatch, group):
     groups(monkeypatch, packages.COMPILERS[group])
     assert packages.installed() == group
     compiler = toolchain.cuda.__wrapped__
@@ -33,7 +31,7 @@ def test_the_group_is_known_by_its_compilers_wheel(
     assert (compiler() == ("nvcc",)) == (group == "cuda13")
 
 
-def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch):
     def absent() -> str:
         raise UserError("no nvcc")
 
@@ -48,18 +46,14 @@ def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch: pytest.Monk
         compiler()
 
 
-def test_both_groups_are_refused_with_the_commands_that_leave_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_both_groups_are_refused_with_the_commands_that_leave_one(monkeypatch):
     groups(monkeypatch, *packages.COMPILERS.values())
     with pytest.raises(UserError, match="`uv sync`, or `uv sync --no-group cuda13 --group cuda12`"):
         packages.installed()
 
 
 @pytest.mark.parametrize("arch", ["sm_61", "sm_70"])
-def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(
-    monkeypatch: pytest.MonkeyPatch, arch: str
-) -> None:
+def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(monkeypatch, arch):
     compiler = ("printf", "release 13.0\\nsm_75\\nsm_90\\n%.0s")
     monkeypatch.setattr(toolchain, "cuda", lambda: compiler)
     with pytest.raises(UserError, match=rf"'{arch}' .*uv sync --no-group cuda13 --group cuda12"):
@@ -68,7 +62,7 @@ def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(
 
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_60", "sm_75", "sm_90a"])
-def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> None:
+def test_it_knows_what_kernels_take_from_headers(tmp_path, arch):
     flags = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"]
     found = toolchain.build_cubin(
         FILES / "headers.cu", ["mine"], flags, arch, tmp_path / "mine.cubin"
@@ -79,7 +73,7 @@ def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> N
 
 @needs_nvrtc
 @pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
-def test_an_operand_of_wgmma_is_computed_in_32_bits_as_by_nvcc(tmp_path: Path) -> None:
+def test_an_operand_of_wgmma_is_computed_in_32_bits_as_by_nvcc(tmp_path):
     source, cubin = FILES / "operand.cu", tmp_path / "mine.cubin"
     toolchain.run(toolchain.cubin_command(source, toolchain.FLAGS["cuda"], "sm_90", cubin))
     shifts = {
@@ -91,7 +85,7 @@ def test_an_operand_of_wgmma_is_computed_in_32_bits_as_by_nvcc(tmp_path: Path) -
 
 
 @needs_nvrtc
-def test_the_headers_that_hand_ins_may_name_are_there(tmp_path: Path) -> None:
+def test_the_headers_that_hand_ins_may_name_are_there(tmp_path):
     names = ("mma.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "assert.h", "float.h",
              "math.h", "limits", "cfloat", "cstdint", "utility", "cuda_pipeline.h")  # fmt: skip
     source = tmp_path / "mine.cu"
@@ -124,8 +118,8 @@ class Damaged:
     ],
 )
 def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
-    monkeypatch: pytest.MonkeyPatch, status: int, said: str, file: str, wheel: str
-) -> None:
+    monkeypatch, status, said, file, wheel
+):
     brought = {
         name: [f"{folder}/{file}"] for name, folder in nvrtc.HEADERS.items() if wheel in name
     }

@@ -31,15 +31,11 @@ CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10
         (CC_8_6, 256, 32, 48 << 10, 1 / 3, "2 blocks in 100 KiB"),
     ],
 )
-def test_value_by_hand(
-    limits: Limits, threads: int, registers: int, shared: int, expected: float, why: str
-) -> None:
+def test_value_by_hand(limits, threads, registers, shared, expected, why):
     assert occupancy(threads, registers, shared, limits) == pytest.approx(expected), why
 
 
-def test_a_variant_has_the_occupancy_of_its_block_and_record(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_variant_has_the_occupancy_of_its_block_and_record(monkeypatch):
     record, gpu = {"registers": 40, "shared_bytes": 0}, SimpleNamespace()
     monkeypatch.setattr(module, "limits_of", lambda gpu: CC_9_0)
     assert occupancy_of(the_catalogue().variant("naive/32"), gpu, record) == 0.5

@@ -1,6 +1,5 @@
 """What a job finds compiled for its card."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +18,7 @@ def variant(entry: Entry, write_catalogue: WriteCatalogue) -> Variant:
     return load_catalogue(write_catalogue({"mine": entry()})).variant("mine")
 
 
-def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path):
     card = SimpleNamespace(
         drv=SimpleNamespace(Stream=object), errors=(), architecture="sm_80", name="NVIDIA A100",
     )  # fmt: skip
@@ -28,13 +27,11 @@ def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path: 
         Instruments(card, tmp_path)
 
 
-def test_a_compiled_variant_is_found_with_its_record(variant: Variant, tmp_path: Path) -> None:
+def test_a_compiled_variant_is_found_with_its_record(variant, tmp_path):
     assert compile_into(variant, "sm_90", tmp_path) == compile_record(variant, tmp_path / "sm_90")
 
 
-def test_what_other_sources_or_another_configuration_left_is_not_run(
-    variant: Variant, tmp_path: Path
-) -> None:
+def test_what_other_sources_or_another_configuration_left_is_not_run(variant, tmp_path):
     """As for a job on a cluster that waited, or was given a card of another architecture."""
     remedy = "command again, with sm_80 in `architectures`"
     (tmp_path / "sm_80").mkdir()

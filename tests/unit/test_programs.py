@@ -21,7 +21,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("matmul_sweep
 """
 
 
-def test_imports_are_followed_through_modules(tmp_path: Path) -> None:
+def test_imports_are_followed_through_modules(tmp_path):
     package = tmp_path / "matmul_sweep"
     package.mkdir()
     texts = {
@@ -40,7 +40,7 @@ def test_imports_are_followed_through_modules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["measure", "collect"])
-def test_every_module_that_a_step_loads_is_found(step: str) -> None:
+def test_every_module_that_a_step_loads_is_found(step):
     """Against Python itself: what is in sys.modules after the step's imports."""
     script = ROOT / "scripts" / "steps" / f"{step}.py"
     code = LOADED.format(script=str(script), folder=str(ROOT / "src"))

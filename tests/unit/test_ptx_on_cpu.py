@@ -11,7 +11,6 @@ from matmul_sweep.classroom.cuda_on_cpu.ptx import translated
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
-WHOLE = LANES.astype(np.int64)
 # What each of 64 threads does with x = its number, u = 3·x the shared address `to` of s[x], and C.
 WORDS = [
     ('asm("add.s32 %0, %1, -5;" : "=r"(r) : "r"(x)); y = r;', LANES - 5),

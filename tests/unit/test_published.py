@@ -25,7 +25,7 @@ def results(folder: Path) -> Results:
 
 
 @folders
-def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
+def test_a_crate_names_what_a_published_set_has(folder):
     graph = {each["@id"]: each for each in read_json(folder / CRATE)["@graph"]}
     parts = {part["@id"] for part in graph["./"]["hasPart"]}
     assert parts == {file.name for file in folder.iterdir()} - {CRATE}
@@ -35,16 +35,14 @@ def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
 
 
 @folders
-def test_a_published_report_is_short(folder: Path) -> None:
+def test_a_published_report_is_short(folder):
     pdf = (folder / "report.pdf").read_bytes()
     assert len(pdf) <= 3e6
     assert 0 < len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 20
 
 
 @folders
-def test_a_current_set_says_what_every_dispatch_ran_and_an_earlier_one_that_it_is_earlier(
-    results: Results,
-) -> None:
+def test_a_current_set_says_what_every_dispatch_ran_and_an_earlier_one_that_it_is_earlier(results):
     dispatched = results.launches[results.launches.kernel.map(results.is_dispatch).astype(bool)]
     if results.earlier:
         known = f"version {results.device['version']}" if "version" in results.device else "before"
@@ -57,14 +55,14 @@ def test_a_current_set_says_what_every_dispatch_ran_and_an_earlier_one_that_it_i
 
 
 @folders
-def test_the_variants_of_a_published_set_are_known_by_todays_names(results: Results) -> None:
+def test_the_variants_of_a_published_set_are_known_by_todays_names(results):
     """Of an earlier one those whose tilings are still in the catalogue."""
     rows = results.launches[results.launches.kernel == "shared"]
     assert len(rows) and all(results.ran(row) for _, row in rows.iterrows())
     assert math.isfinite(rows.time_ms.sum())
 
 
-def test_a_set_is_earlier_once_a_kernel_has_changed(tmp_path: Path) -> None:
+def test_a_set_is_earlier_once_a_kernel_has_changed(tmp_path):
     results = made_up(tmp_path, kernels=["naive"])
     assert not results.earlier and "earlier" not in source_line(results)
     path = tmp_path / "kernels.csv"

@@ -41,7 +41,7 @@ def published(request: pytest.FixtureRequest) -> Published:
     return found, timed, pd.read_csv(request.param / "ratios.csv")
 
 
-def test_rates_shares_and_errors_are_those_of_the_tables(published: Published) -> None:
+def test_rates_shares_and_errors_are_those_of_the_tables(published):
     found, every, ratios = published
     compared = 0
     for ladder in (found["ladders"][name] for name in LADDERS):
@@ -64,7 +64,7 @@ def test_rates_shares_and_errors_are_those_of_the_tables(published: Published) -
         assert kernel["mean_error"] in set(errors)
 
 
-def test_times_beside_the_documents_are_those_of_the_tables(published: Published) -> None:
+def test_times_beside_the_documents_are_those_of_the_tables(published):
     found, every, _ = published
     timed = quoted_from(every)
     [first] = [own for own in found["documents"] if own["document"] == "001"]
@@ -76,9 +76,7 @@ def test_times_beside_the_documents_are_those_of_the_tables(published: Published
     assert len(first["rows"]) == 6
 
 
-def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c(
-    published: Published,
-) -> None:
+def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c(published):
     found, _, ratios = published
     drawn = ratios[ratios.sweep.str.startswith("random")].fillna({"k": 0})
     drawn = drawn[drawn.baseline != "cublas_dsyrk_triangle"]

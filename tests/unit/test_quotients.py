@@ -28,7 +28,7 @@ def in_turn(folder: Path, beside: bool = True) -> Results:
     return results
 
 
-def test_in_turn_the_pairs_with_the_library_compare(tmp_path: Path) -> None:
+def test_in_turn_the_pairs_with_the_library_compare(tmp_path):
     results = in_turn(tmp_path)
     steps = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
     found = steps["shared"]["before"]
@@ -39,7 +39,7 @@ def test_in_turn_the_pairs_with_the_library_compare(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_alone_the_times_of_one_sweep_compare_and_no_others(tmp_path: Path) -> None:
+def test_alone_the_times_of_one_sweep_compare_and_no_others(tmp_path):
     results = made_up(tmp_path, kernels=KERNELS, shapes=SHAPES, caches=["hot", "alone"])
     rows = results.of("gemm").leads.query("n == 1024")
     slow, fast = (rows[rows.kernel == name].iloc[0] for name in KERNELS[:2])
@@ -50,7 +50,7 @@ def test_alone_the_times_of_one_sweep_compare_and_no_others(tmp_path: Path) -> N
     assert [quotient(results, slow, other) for other in others] == [None, None]
 
 
-def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: Path) -> None:
+def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path):
     libraries = ("cublas_dgemm", "cublas_dsyrk")
     results = made_up(tmp_path, kernels=["gram_naive", *libraries])
     for library, ratio in zip(libraries, (0.3, 0.1), strict=True):
@@ -64,16 +64,14 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: 
     assert found["beside"] == "naive AᵀA"
 
 
-def test_in_turn_without_pairs_nothing_is_said(tmp_path: Path) -> None:
+def test_in_turn_without_pairs_nothing_is_said(tmp_path):
     results = in_turn(tmp_path, beside=False)
     found = ladder(results, "gemm")
     assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
 
 
 @pytest.mark.parametrize("sizes", [(1024, 4500), (32, 320, 640, 1024, 500, 2500, 4500)])
-def test_nothing_is_said_of_a_size_with_too_few_samples(
-    tmp_path: Path, sizes: tuple[int, ...]
-) -> None:
+def test_nothing_is_said_of_a_size_with_too_few_samples(tmp_path, sizes):
     change = where(f"n in {sizes}", time_low_ms=None, time_high_ms=None)
     kernels = ["cpu_loop", "cpu_blas", *KERNELS, "gram_naive", "gram_register_tile",
                "cublas_dgemm", "cublas_dsyrk"]  # fmt: skip

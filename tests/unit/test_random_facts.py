@@ -1,7 +1,6 @@
 """What the report says of random shapes: right numbers, and none of them anywhere else."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -28,7 +27,7 @@ def ratios(results: Results, sweep: str, kernel: str) -> pd.DataFrame:
     return results.ratios[(results.ratios.sweep == sweep) & (results.ratios.kernel == kernel)]
 
 
-def test_shapes_with_too_few_pairs_are_left_out(tmp_path: Path) -> None:
+def test_shapes_with_too_few_pairs_are_left_out(tmp_path):
     results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
     own = ratios(results, "random_gemm", "sgemm").sort_values("ratio")
     results.ratios.loc[own.index[:3], ["ratio_low", "ratio_high"]] = None
@@ -38,7 +37,7 @@ def test_shapes_with_too_few_pairs_are_left_out(tmp_path: Path) -> None:
     assert [entry["operation"] for entry in random_shapes(results)] == ["gram"]
 
 
-def test_those_timed_alone_lead_beside_the_fastest_library_there(results: Results) -> None:
+def test_those_timed_alone_lead_beside_the_fastest_library_there(results):
     alone = results.ratios.assign(cache="alone")
     tuned = alone.assign(baseline="cublas_tuned", ratio=alone.ratio * 0.9)
     states = [results.summary, results.summary.assign(cache="alone")]
@@ -50,7 +49,7 @@ def test_those_timed_alone_lead_beside_the_fastest_library_there(results: Result
         assert found["rivals"] == ["tuned cuBLAS"]
 
 
-def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results) -> None:
+def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results):
     for entry, sweep in zip(random_shapes(results), ("random_gemm", "random_gram"), strict=True):
         own = ratios(results, sweep, entry["kernel"]["name"]).drop_duplicates(["m", "n", "k"])
         shapes = [shape_of(row) for row in own.itertuples()]
@@ -59,7 +58,7 @@ def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results
         assert entry["all"]["shapes"] == sum(entry["verdicts"].values()) == len(shapes)
 
 
-def test_without_a_gpu_nothing_is_said_but_why(tmp_path: Path) -> None:
+def test_without_a_gpu_nothing_is_said_but_why(tmp_path):
     results = made_up(tmp_path, kernels=["sgemm", "gram"], gpu=False, drawn=RANDOM)
     assert random_shapes(results) == []
     counts = {(x["drawn"], len(x["shapes"])) for x in missing(results, "skipped")}
@@ -69,9 +68,7 @@ def test_without_a_gpu_nothing_is_said_but_why(tmp_path: Path) -> None:
         FIGURES["random_shapes"](before)
 
 
-def test_the_figure_has_a_curve_and_lanes_for_each_dispatch_with_every_shape(
-    results: Results,
-) -> None:
+def test_the_figure_has_a_curve_and_lanes_for_each_dispatch_with_every_shape(results):
     made = FIGURES["random_shapes"](results)
     curves, lanes = made.axes[:2], made.axes[2:]
     assert [ax.get_title("left") for ax in curves] == ["sgemm", "gram"]
@@ -91,7 +88,7 @@ def test_the_figure_has_a_curve_and_lanes_for_each_dispatch_with_every_shape(
 
 
 @pytest.mark.parametrize("gpu", [True, False])
-def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu: bool) -> None:
+def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path, gpu):
     kernels = ["cpu_loop", "naive", "sgemm", "cublas_sgemm", "gram_naive", "gram", "cublas_dgemm"]
     shapes = {"gemm": (32, 640), "gram": (500, "2250x4500")}
     plain, drawn = (

@@ -12,7 +12,7 @@ from matmul_sweep.operations.random_shapes import extent, random_shapes
 LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
 
 
-def test_a_seed_gives_these_shapes_on_every_machine() -> None:
+def test_a_seed_gives_these_shapes_on_every_machine():
     ends = Gemm(64, 64, 64), Gemm(4096, 4096, 4096)
     shapes = random_shapes(Gemm, 5, 22001, *ends)
     expected = ["98x98x98", "3416x2392x264", "568x88x2000", "92x2238x4081", "296x296x296"]
@@ -21,7 +21,7 @@ def test_a_seed_gives_these_shapes_on_every_machine() -> None:
     assert random_shapes(Gemm, 90, 22001, *ends)[:5] == shapes
 
 
-def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
+def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds():
     shapes = random_shapes(Gemm, 240, 7, LOW, HIGH, operations=1e9)
     assert len(set(shapes)) == 240
     for position, shape in enumerate(shapes):
@@ -39,7 +39,7 @@ def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
 
 
 @pytest.mark.parametrize(("drawn", "side"), [(0.0, 64), (0.999, 104)])
-def test_rounding_to_multiples_stays_within_bounds(drawn: float, side: int) -> None:
+def test_rounding_to_multiples_stays_within_bounds(drawn, side):
     draw: Any = SimpleNamespace(random=lambda: drawn)
     assert extent(draw, 61, 111, 8) == side
 
@@ -56,8 +56,6 @@ CLASSES = {
     ("operation", "text", "word"),
     [(name, *case) for name, cases in CLASSES.items() for case in cases.items()],
 )
-def test_the_dimension_that_stands_out_names_the_class(
-    operation: str, text: int | str, word: str
-) -> None:
+def test_the_dimension_that_stands_out_names_the_class(operation, text, word):
     shape = parse_shape(text, operation)
     assert operation_of(shape).class_of(shape) == word

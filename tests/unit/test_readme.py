@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from made_up_data import RANDOM, made_up, where
-from support import PUBLISHED_SETS, ROOT, Command
+from support import PUBLISHED_SETS, ROOT
 
 import readme
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -37,21 +37,21 @@ def sentences(results: Results) -> list[str]:
     return [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ")]
 
 
-def test_the_pages_say_what_was_published() -> None:
+def test_the_pages_say_what_was_published():
     catalogue = load_catalogue()
     data_sets = [(folder, load_results(folder, catalogue)) for folder in published()]
     for page, text in readme.pages(data_sets, README, KERNELS).items():
         assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
 
-def test_the_readme_is_a_page() -> None:
+def test_the_readme_is_a_page():
     text = README.read_text()
     assert len(text.splitlines()) <= LINES
     assert len(text.split()) <= WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_links_to_is_there(page: Path) -> None:
+def test_what_a_page_links_to_is_there(page):
     links = re.findall(r"(?:\]\(|src=\")([^)#\"]+)[)\"]", page.read_text())
     own = [page.parent / link for link in links if not link.startswith("https://")]
     assert [link for link in own if not link.exists()] == []
@@ -65,9 +65,7 @@ FOUND: list[tuple[list[str], dict[str, float], str]] = [  # kernels, their ratio
 
 
 @pytest.mark.parametrize(("kernels", "ratios", "words"), FOUND)
-def test_a_sentence_says_what_the_last_step_is_beside_the_library(
-    tmp_path: Path, kernels: list[str], ratios: dict[str, float], words: str
-) -> None:
+def test_a_sentence_says_what_the_last_step_is_beside_the_library(tmp_path, kernels, ratios, words):
     results = made_up(tmp_path, kernels=kernels)
     found = results.ratios
     for name, ratio in ratios.items():
@@ -77,7 +75,7 @@ def test_a_sentence_says_what_the_last_step_is_beside_the_library(
     assert re.search(f"{words}$", said)
 
 
-def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_path: Path) -> None:
+def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_path):
     options = {"kernels": ["naive", "cublas_sgemm"]}
     capped = where("kernel == 'naive'", throttled="power_cap")
     once = where("n > 0", time_low_ms=None, time_high_ms=None)
@@ -118,9 +116,7 @@ LEADING: list[tuple[dict[str, float], str, str]] = [
 
 
 @pytest.mark.parametrize(("alone", "library", "words"), LEADING)
-def test_what_was_timed_alone_leads_beside_the_fastest_library(
-    tmp_path: Path, alone: dict[str, float], library: str, words: str
-) -> None:
+def test_what_was_timed_alone_leads_beside_the_fastest_library(tmp_path, alone, library, words):
     ratios = {"hot": {"cublas_sgemm": 1.3}} | ({"alone": alone} if alone else {})
     results = made_alone(tmp_path, ratios)
     (said,) = sentences(results)
@@ -136,7 +132,7 @@ def test_what_was_timed_alone_leads_beside_the_fastest_library(
     assert entry.fastest[0].endswith(", alone") == bool(alone)
 
 
-def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path: Path) -> None:
+def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path):
     sweep = RANDOM["random_gemm"] | {"operation": "gemm_bf16", "kernels": ["bgemm"]}
     results = made_up(tmp_path, kernels=["bgemm", "cublas_gemm_bf16"], drawn={"random_bf16": sweep})
     assert len(readme.random_shapes(results))
@@ -161,7 +157,7 @@ SPEEDUPS = {
 }
 
 
-def test_a_speedup_says_how_sure_it_is() -> None:
+def test_a_speedup_says_how_sure_it_is():
     rows = pd.DataFrame([*SPEEDUPS], columns=["ratio", "ratio_low", "ratio_high"], dtype=float)
     assert [readme.speedup(rows[i : i + 1]) for i in range(4)] == [*SPEEDUPS.values(), ""]
 
@@ -174,7 +170,7 @@ def marked(folder: Path) -> list[Any]:
     return [word for option, (file, _) in pages.items() for word in (option, folder / file)]
 
 
-def test_the_part_is_replaced_and_nothing_else(command: Command, tmp_path: Path) -> None:
+def test_the_part_is_replaced_and_nothing_else(command, tmp_path):
     made_up(tmp_path / "data", kernels=["naive", "gram_naive", "cublas_dgemm"])
     options = marked(tmp_path)
     for _ in range(2):  # the second run finds what the first one wrote
@@ -186,7 +182,7 @@ def test_the_part_is_replaced_and_nothing_else(command: Command, tmp_path: Path)
         assert "*Imaginary GPU · 2026-01-02 · commit 0123456" in text
 
 
-def test_what_cannot_be_written_is_one_clear_line(command: Command, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_one_clear_line(command, tmp_path):
     options = marked(tmp_path)
     options[3].write_text("Nothing.\n")
     said = command("readme", *options).error()
@@ -194,7 +190,7 @@ def test_what_cannot_be_written_is_one_clear_line(command: Command, tmp_path: Pa
     assert "stale" in options[1].read_text()  # neither page is written
 
 
-def test_the_current_set_is_quoted_then_the_newest(tmp_path: Path) -> None:
+def test_the_current_set_is_quoted_then_the_newest(tmp_path):
     days = {"2026-01-03": True, "2026-01-01": False, "2026-01-04": True, "2026-01-02": False}
     sets = [dated(tmp_path / day, day, earlier) for day, earlier in days.items()]
     assert "*GPU of 2026-01-02" in readme.block("published", README, sets)

@@ -86,7 +86,7 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
 # ---- Numbers ----
 
 
-def test_the_header_has_the_numbers_of_the_moduli() -> None:
+def test_the_header_has_the_numbers_of_the_moduli():
     header = (FOLDER / "remainders.cuh").read_text()
     for count in chinese.COUNTS:
         [numbers] = re.findall(rf"struct Remainder<{count}> {{(.*?)^}};", header, re.M | re.S)
@@ -101,7 +101,7 @@ def test_the_header_has_the_numbers_of_the_moduli() -> None:
 
 
 @pytest.mark.parametrize("count", chinese.COUNTS)
-def test_high_parts_are_exact_in_sums(count: int) -> None:
+def test_high_parts_are_exact_in_sums(count):
     """Sums of high parts times residues are below 2^53 of their grain, and what is left of them
     after whole products, too."""
     grain = 1 << chinese.grain(count)
@@ -112,7 +112,7 @@ def test_high_parts_are_exact_in_sums(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", chinese.COUNTS)
-def test_remainders_give_back_the_product_of_whole_numbers(count: int) -> None:
+def test_remainders_give_back_the_product_of_whole_numbers(count):
     a = fooling(count, 40, 6)
     numbers = chinese.as_integers(chinese.whole(a, count))
     scales = [chinese.Fraction(2) ** int(e) for e in chinese.exponents(a, count)]
@@ -124,7 +124,7 @@ def test_remainders_give_back_the_product_of_whole_numbers(count: int) -> None:
 # ---- Products of bytes ----
 
 
-def test_tensor_cores_multiply_bytes(tmp_path: Path) -> None:
+def test_tensor_cores_multiply_bytes(tmp_path):
     rng = np.random.default_rng(1)
     rows = rng.integers(-128, 128, (192, 128))
     rows[[0, 64]] = -128  # a sum of squares of -128
@@ -140,7 +140,7 @@ def test_tensor_cores_multiply_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EASY)
-def test_it_errs_no_more_than_a_sum_of_products(componentwise: Multiply, kind: str) -> None:
+def test_it_errs_no_more_than_a_sum_of_products(componentwise, kind):
     a = EASY[kind](np.random.default_rng(1), 300, 21)
     own, other = errors(componentwise(a), a), errors(in_order(a), a)
     assert own.max() <= 1.01 * other.max()
@@ -156,9 +156,7 @@ def in_order(a: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("kind", "moduli"), [("normal", 14), (21, 15), (7, 16)])
-def test_it_is_the_product_of_the_whole_numbers(
-    componentwise: Multiply, kind: str | int, moduli: int
-) -> None:
+def test_it_is_the_product_of_the_whole_numbers(componentwise, kind, moduli):
     """For each number of moduli: but for two roundings, and a trace of those of low parts."""
     a = normal_or_fooling(kind)
     assert chinese.moduli_needed(a) == moduli
@@ -176,20 +174,20 @@ def normal_or_fooling(kind: str | int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 330)])
-def test_tiles_and_edges_are_right(normwise: Multiply, m: int, n: int) -> None:
+def test_tiles_and_edges_are_right(normwise, m, n):
     """Tiles on the diagonal and off it, with edges anywhere; of panels and squares fewer than
     blocks, and more."""
     a = EASY["normal"](np.random.default_rng(3), m, n)
     assert errors(normwise(a), a).max() <= BOUND
 
 
-def test_portions_give_the_same_bits(componentwise: Multiply, normwise: Multiply) -> None:
+def test_portions_give_the_same_bits(componentwise, normwise):
     """One for each slab, or one for all."""
     a = EASY["normal"](np.random.default_rng(3), 300, 21)
     np.testing.assert_array_equal(normwise(a), componentwise(a))
 
 
-def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_path: Path) -> None:
+def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_path):
     """Three clusters, one after the other, of ten tiles 0, 3, 6, 9; 1, 4, 7; 2, 5, 8."""
     build_double("steps", tmp_path)
     plan, shape = Plan((Launch((6, 1, 1), (1, 1, 1), cluster=2),)), Gram(1, 4 * 128)
@@ -198,7 +196,7 @@ def test_a_cluster_counts_each_tile_once_and_the_last_one_clears_the_count(tmp_p
 
 
 @pytest.mark.parametrize("tiles", [1, 3, 4, 11])
-def test_patches_cover_the_triangle_once(tiles: int, tmp_path: Path) -> None:
+def test_patches_cover_the_triangle_once(tiles, tmp_path):
     """In the order of their rows of patches, and in each of columns."""
     plan = Plan((Launch((1, 1, 1), (1, 1, 1)),))
     build_double("places", tmp_path)
@@ -217,9 +215,7 @@ def build_double(name: str, folder: Path) -> None:
     emulation.build(source, ["f"], GRAM, {}, folder / "f", None, [FOLDER.parent])
 
 
-def test_its_bits_depend_neither_on_the_triangle_nor_on_the_order_of_rows(
-    componentwise: Multiply,
-) -> None:
+def test_its_bits_depend_neither_on_the_triangle_nor_on_the_order_of_rows(componentwise):
     a = EASY["uniform [0, 1]"](np.random.default_rng(4), 150, 100)
     c = componentwise(a)
     np.testing.assert_array_equal(c, c.T)
@@ -227,20 +223,20 @@ def test_its_bits_depend_neither_on_the_triangle_nor_on_the_order_of_rows(
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e-200, 1e200])
-def test_columns_beyond_the_scales_are_native(normwise: Multiply, bad: float) -> None:
+def test_columns_beyond_the_scales_are_native(normwise, bad):
     a = EASY["normal"](np.random.default_rng(6), 150, 9)
     a[:, 4] *= bad
     with np.errstate(over="ignore", invalid="ignore"):
         np.testing.assert_allclose(normwise(a), a.T @ a, rtol=1e-12)
 
 
-def test_a_column_of_zeros_is_native(guard: Decide) -> None:
+def test_a_column_of_zeros_is_native(guard):
     a = EASY["normal"](np.random.default_rng(6), 150, 9)
     a[:, 4] = 0
     assert guard(a) == (NATIVE, False)
 
 
-def test_few_terms_are_native(guard: Decide) -> None:
+def test_few_terms_are_native(guard):
     a = EASY["normal"](np.random.default_rng(6), 128, 9)
     assert [guard(a[:rows])[0] for rows in (127, 128)] == [NATIVE, 14]
 
@@ -249,7 +245,7 @@ def test_few_terms_are_native(guard: Decide) -> None:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_the_guard_decides_as_in_python(guard: Decide, kind: str) -> None:
+def test_the_guard_decides_as_in_python(guard, kind):
     a = COLUMNS[kind](np.random.default_rng(7), 200, 19)
     moduli, by_all = guard(a)
     assert moduli == chinese.moduli_needed(a)
@@ -257,14 +253,14 @@ def test_the_guard_decides_as_in_python(guard: Decide, kind: str) -> None:
     assert by_all == (chinese.moduli_needed(a, every=8) > 14)
 
 
-def test_the_guard_decides_as_in_python_on_drawn_columns(guard: Decide) -> None:
+def test_the_guard_decides_as_in_python_on_drawn_columns(guard):
     drawn = [fooling(seed, 160, 12) for seed in range(14, 22)]
     found = [guard(a)[0] for a in drawn]
     assert found == [chinese.moduli_needed(a) for a in drawn]
     assert {*found} == {14, 15, 16, NATIVE}
 
 
-def test_what_the_guard_passes_errs_no_more_than_the_bound() -> None:
+def test_what_the_guard_passes_errs_no_more_than_the_bound():
     """Without it half of them would err more, of columns that are drawn to fool it."""
     passed = [error_of(a, chinese.moduli_needed(a)) for a in drawn_columns()]
     assert max(passed) <= BOUND

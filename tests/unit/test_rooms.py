@@ -20,11 +20,11 @@ def room_of(file: Path) -> str:
     return ".".join(parts[: 2 if parts[0] == "experiment" else 1])
 
 
-def test_every_folder_is_a_room() -> None:
+def test_every_folder_is_a_room():
     assert {room_of(file) for file in MODULES} - {"experiment.__init__.py"} == set(ROOMS)
 
 
-def test_a_module_imports_from_its_own_room_and_those_below() -> None:
+def test_a_module_imports_from_its_own_room_and_those_below():
     upward = [
         (room_of(file), file.name, room_of(other), other.name)
         for file in MODULES
@@ -36,7 +36,7 @@ def test_a_module_imports_from_its_own_room_and_those_below() -> None:
     assert upward == []
 
 
-def test_the_library_needs_none_of_the_experiments_packages() -> None:
+def test_the_library_needs_none_of_the_experiments_packages():
     needed = {
         name.partition(".")[0]
         for file in MODULES

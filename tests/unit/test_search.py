@@ -31,7 +31,7 @@ spaces = pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 
 
 @spaces
-def test_the_projects_searches_know_fit_and_judge_what_their_tables_name(path: Path) -> None:
+def test_the_projects_searches_know_fit_and_judge_what_their_tables_name(path):
     """A search replaces all rows of its architecture: what it does not try would be lost. Without
     the boxes too, which is how another card's rows are fitted."""
     catalogue, space = the_catalogue(), read_yaml(path)
@@ -47,7 +47,7 @@ def test_the_projects_searches_know_fit_and_judge_what_their_tables_name(path: P
 
 
 @spaces
-def test_every_box_has_candidates_and_a_name_is_one_of_them(path: Path) -> None:
+def test_every_box_has_candidates_and_a_name_is_one_of_them(path):
     catalogue, space = the_catalogue(), read_yaml(path)
     found: dict[str, Variant] = {}
     for name, boxes in space["candidates"].items():
@@ -60,7 +60,7 @@ def test_every_box_has_candidates_and_a_name_is_one_of_them(path: Path) -> None:
                 assert found.setdefault(variant.name, variant).parameters == variant.parameters
 
 
-def test_the_catalogues_tilings_come_before_what_fits_of_the_boxes() -> None:
+def test_the_catalogues_tilings_come_before_what_fits_of_the_boxes():
     vectors = the_catalogue()["vectors"]
     *own, new = searching.tilings(vectors, [{"TILE": [60, 64, 4096]}])  # 60: no multiple of 8
     assert own == vectors.every_variant == list(searching.tilings(vectors, []))
@@ -70,13 +70,13 @@ def test_the_catalogues_tilings_come_before_what_fits_of_the_boxes() -> None:
         list(searching.tilings(vectors, [{"STAGES": [2]}]))
 
 
-def test_a_variant_that_is_named_is_the_only_one_of_its_kernels_tilings() -> None:
+def test_a_variant_that_is_named_is_the_only_one_of_its_kernels_tilings():
     box = {"candidates": {"residues/componentwise": [{"PATCH": [4]}]}}
     tried = searching.candidates(the_catalogue(), box)
     assert [v.parameters["GUARD"] for v in tried] == [1, 1]
 
 
-def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
+def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs():
     streamed = the_catalogue()["streamed"]
     known = streamed.every_variant[-1]
     assert searching.named(streamed, known.parameters) == known
@@ -90,7 +90,7 @@ def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
 # ---- Shapes ----
 
 
-def test_a_shape_is_in_the_first_set_that_has_it() -> None:
+def test_a_shape_is_in_the_first_set_that_has_it():
     drawn = {"random": 3, "seed": 5, "from": 64, "to": 640}
     space = {"known": [64, "9x8x7"], "fitted": ["64x64x64", 65, drawn], "judged": [drawn, 66, 65]}
     found = searching.shapes_of(space, "gemm")
@@ -116,7 +116,7 @@ class FakeRace:
         return [{"variant": name, "microseconds": time} | same for name, time in times.items()]
 
 
-def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path):
     variants, output = the_catalogue()["naive"].variants, tmp_path / "found.csv"
     names = [variant.name for variant in variants]
     # naive is for squares: the third shape is not raced.
@@ -135,7 +135,7 @@ def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path: P
     assert found == searching.read(output) and found[:4] == kept
 
 
-def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_all() -> None:
+def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_all():
     variants = the_catalogue()["vectors"].every_variant[:1]
     kernel = variants[0].kernel
     variants = [searching.named(kernel, {"TILE": 8 * i, "TILE_K": 8}) for i in range(1, 13)]
@@ -178,7 +178,7 @@ Run = Callable[..., list[str]]
 
 
 @spaces
-def test_the_projects_tables_are_as_a_search_writes_them(path: Path, tmp_path: Path) -> None:
+def test_the_projects_tables_are_as_a_search_writes_them(path, tmp_path):
     own = the_catalogue()[path.stem]
     assert isinstance(own, Dispatch) and own.dispatch
     table = tmp_path / "table.csv"
@@ -238,9 +238,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("card")
-def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(run, tmp_path, capsys):
     before = (tmp_path / "table.csv").read_text()
     assert run("--fit-only") == ["mine/16", "mine/24"]
     assert " judged shapes, " in capsys.readouterr().out
@@ -248,9 +246,7 @@ def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(
 
 
 @pytest.mark.usefixtures("card")
-def test_a_search_writes_the_rows_of_its_card_with_their_constants(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_search_writes_the_rows_of_its_card_with_their_constants(run, tmp_path):
     table = tmp_path / "table.csv"
     before = table.read_text().splitlines()
     assert run("--table") == ["mine/16", "mine/24", "mine/32"]
@@ -276,9 +272,7 @@ def alone_at(*shapes: str) -> Any:
     return alone
 
 
-def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(
-    run: Run, card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(run, card, tmp_path, monkeypatch):
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace("sm_80", "sm_86"))
     before = [line.split(",") for line in table.read_text().splitlines()]
@@ -293,9 +287,7 @@ def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(
     assert [float(row[limit]) for row in after[1:3]] == pytest.approx([1e5 / units] * 2, rel=0.01)
 
 
-def test_a_judgement_of_a_table_writes_none(
-    run: Run, card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_a_judgement_of_a_table_writes_none(run, card, tmp_path, monkeypatch, capsys):
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace("sm_80", "sm_86"))
     before = table.read_text()
@@ -305,17 +297,13 @@ def test_a_judgement_of_a_table_writes_none(
     assert table.read_text() == before
 
 
-def test_a_card_without_rows_has_no_limits_to_fit(
-    run: Run, card: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_card_without_rows_has_no_limits_to_fit(run, card, capsys):
     with pytest.raises(SystemExit):
         run("--limits")
     assert "table.csv: no row of sm_86; fit its costs first" in capsys.readouterr().err
 
 
-def test_without_a_gpu_a_search_says_so(
-    run: Run, no_gpu: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_gpu_a_search_says_so(run, no_gpu, capsys):
     with pytest.raises(SystemExit):
         run()
     assert "a search needs a GPU, and " in capsys.readouterr().err

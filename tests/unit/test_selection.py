@@ -1,7 +1,6 @@
 """Which points of a data set are compared, whatever its catalogue lacks."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 from made_up_data import DEVICE, made_up
@@ -18,7 +17,7 @@ from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import GRAM
 
 
-def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path: Path) -> None:
+def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
     results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
     assert set(results.timed().cache) == {"hot"}
     assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
@@ -34,7 +33,7 @@ def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([summary[summary.cache == "hot"], few, drawn, own], ignore_index=True)
 
 
-def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path: Path) -> None:
+def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path):
     sweeps = dict.fromkeys(("gemm_alone", "few"), LONGER) | {"drawn": CONFIGURED["drawn"]}
     device = DEVICE | {"configuration": DEVICE["configuration"] | {"sweeps": SWEEPS | sweeps}}
     options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 640, 1024)}}
@@ -48,7 +47,7 @@ def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path: Path)
     assert best.tflops == here[here.kernel.isin(["naive", "shared"])].tflops.max() < 99
 
 
-def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:
+def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path):
     flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
     slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}
 
@@ -66,7 +65,7 @@ def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> 
     }  # fmt: skip
 
 
-def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path) -> None:
+def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path):
     whole = made_up(tmp_path, kernels=["gram_naive", "cublas_dsyrk"])
     kept = {k: v for k, v in whole.catalogue.items() if k != "cublas_dsyrk_triangle"}
     for results in (whole, replace(whole, catalogue=Catalogue(kept))):
@@ -99,7 +98,7 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([summary, *more], ignore_index=True)
 
 
-def test_the_longest_sweep_of_a_point_speaks(tmp_path: Path) -> None:
+def test_the_longest_sweep_of_a_point_speaks(tmp_path):
     configuration = DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}
     device = DEVICE | {"configuration": configuration}
     options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}

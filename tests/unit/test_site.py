@@ -11,7 +11,7 @@ import browser
 import pandas as pd
 import pytest
 from made_up_data import RESIDUES, beside_a_card, failed, made_up, the_catalogue
-from support import PUBLISHED_SETS, Command
+from support import PUBLISHED_SETS
 
 from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
@@ -56,7 +56,7 @@ def bars_of(html: str) -> dict:
 
 
 @pytest.mark.parametrize("template", sorted(TEMPLATES.glob("*.html")), ids=lambda file: file.name)
-def test_no_template_has_a_number(template: Path) -> None:
+def test_no_template_has_a_number(template):
     """All numbers come from the data set."""
     text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}", " ", template.read_text(), flags=re.DOTALL)
     text = re.sub(r"<style.*?</style>|<!--.*?-->|<[^>]*>", " ", text, flags=re.DOTALL)
@@ -64,7 +64,7 @@ def test_no_template_has_a_number(template: Path) -> None:
     assert re.findall(r"\S*\d\S*", kinds) == []
 
 
-def test_the_title_and_every_bar_follow_from_the_tables(pages: dict[str, str]) -> None:
+def test_the_title_and_every_bar_follow_from_the_tables(pages):
     """Read by pandas alone."""
     html = pages["index.html"]
     timed = pd.read_csv(H200 / "summary.csv").query("status == 'ok' and phase == 'kernel'")
@@ -88,14 +88,14 @@ def test_the_title_and_every_bar_follow_from_the_tables(pages: dict[str, str]) -
     assert f"<title>{title}</title>" in html and f"<h1>{title}</h1>" in html
 
 
-def test_the_bars_of_the_first_view_are_drawn_without_a_script(pages: dict[str, str]) -> None:
+def test_the_bars_of_the_first_view_are_drawn_without_a_script(pages):
     html = re.sub(r"<script.*?</script>", "", pages["index.html"], flags=re.DOTALL)
     for chart in bars_of(pages["index.html"]).values():
         for cell in chart["sizes"].get(str(chart["size"]), {}).values():
             assert f'width="{cell["width"]}"' in html and escape(cell["said"]) in html
 
 
-def test_each_step_has_its_pictures_its_code_and_its_figures(pages: dict[str, str]) -> None:
+def test_each_step_has_its_pictures_its_code_and_its_figures(pages):
     sections = re.findall(r'<section id="gemm-\w+">.*?</section>', pages["index.html"], re.DOTALL)
     assert len(sections) == 7
     for own in sections:
@@ -159,9 +159,7 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
 
 
 @pytest.mark.parametrize(("make", "said"), KINDS.values(), ids=KINDS)
-def test_the_first_page_says_what_a_set_has_and_lacks(
-    tmp_path: Path, make: Kind, said: list[str]
-) -> None:
+def test_the_first_page_says_what_a_set_has_and_lacks(tmp_path, make, said):
     html = first_page(make(tmp_path))
     text = text_of(html)
     assert [words for words in said if words not in text] == []
@@ -170,12 +168,12 @@ def test_the_first_page_says_what_a_set_has_and_lacks(
     assert len(re.findall("<h2", html)) == 4 and len(text) > 2000
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_data_give_the_same_bytes(tmp_path):
     one, other = (first_page(made_up(tmp_path / name, kernels=THREE)) for name in "ab")
     assert one == other
 
 
-def test_two_sets_of_one_device_and_no_set_are_one_line(command: Command, tmp_path: Path) -> None:
+def test_two_sets_of_one_device_and_no_set_are_one_line(command, tmp_path):
     for name in ("one", "other"):
         made_up(tmp_path / name, kernels=["naive"])
     options = "--output", tmp_path / "site", "--published"
@@ -187,7 +185,7 @@ def test_two_sets_of_one_device_and_no_set_are_one_line(command: Command, tmp_pa
 # How the pages are made.
 
 
-def test_pages_are_small_and_what_they_link_to_is_there(pages: dict[str, str]) -> None:
+def test_pages_are_small_and_what_they_link_to_is_there(pages):
     assert set(pages) == set(PAGES)
     for name, html in pages.items():
         assert len(html.encode()) <= LARGEST.get(name, USUAL)
@@ -205,7 +203,7 @@ def test_pages_are_small_and_what_they_link_to_is_there(pages: dict[str, str]) -
         )
 
 
-def test_pages_are_in_order_for_those_who_hear_them(pages: dict[str, str]) -> None:
+def test_pages_are_in_order_for_those_who_hear_them(pages):
     for html in pages.values():
         levels = [int(level) for level in re.findall(r"<h(\d)", html)]
         assert levels[0] == 1 and levels.count(1) == 1
@@ -224,7 +222,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_words_stand_out_in_the_light_and_in_the_dark() -> None:
+def test_words_stand_out_in_the_light_and_in_the_dark():
     css = (TEMPLATES / "style.css").read_text()
     schemes = [dict(re.findall(r"--(\w+): (#\w{6})", own))
                for own in re.findall(r":root \{(.*?)\}", css, re.DOTALL)]  # fmt: skip
@@ -253,13 +251,13 @@ LOOPS = {
 
 
 @pytest.mark.parametrize(("loop", "found"), LOOPS.values(), ids=LOOPS)
-def test_operands_are_in_a_bank_or_held(loop: list[str], found: list) -> None:
+def test_operands_are_in_a_bank_or_held(loop, found):
     shown = [([bank for _, bank in own["operands"]], own["kept"], own["clash"])
              for own in banks(loop)]  # fmt: skip
     assert shown == found
 
 
-def test_speedups_have_their_way_and_the_widest_gap_is_at_one_size(tmp_path: Path) -> None:
+def test_speedups_have_their_way_and_the_widest_gap_is_at_one_size(tmp_path):
     results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm", "naive"], caches=["hot", "cold"])
     points = speedups(results.of("gemm"))
     assert {point["way"] for point in points} == {"in turn", "cold"}
@@ -269,7 +267,7 @@ def test_speedups_have_their_way_and_the_widest_gap_is_at_one_size(tmp_path: Pat
     assert widest(points[:1]) is None
 
 
-def test_the_worklog_is_quoted_without_links() -> None:
+def test_the_worklog_is_quoted_without_links():
     found = quoted()
     assert {"machine", "bound", "ablation", "swing"} < set(found) and "<table>" in found["overlap"]
     assert not any("<a " in html for html in found.values())
@@ -278,9 +276,7 @@ def test_the_worklog_is_quoted_without_links() -> None:
 # In a browser.
 
 
-def test_on_a_phone_nothing_is_cut_off_and_the_dial_turns_all_bars(
-    pages: dict[str, str], tmp_path: Path
-) -> None:
+def test_on_a_phone_nothing_is_cut_off_and_the_dial_turns_all_bars(pages, tmp_path):
     if reason := browser.missing():
         pytest.skip(reason)
     shown = ["index.html", "cards.html", "mistakes.html"]

@@ -3,13 +3,12 @@
 import pytest
 from made_up_data import the_catalogue
 
-from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.experiment.report.facts.source_code import GAP, source_code
 
 
 @pytest.mark.parametrize("kernel", the_catalogue().values(), ids=lambda kernel: kernel.name)
-def test_a_kernel_with_a_page_fits_on_it_and_says_why_it_misses(kernel: Kernel) -> None:
+def test_a_kernel_with_a_page_fits_on_it_and_says_why_it_misses(kernel):
     code = source_code(kernel)["code"]
     assert bool(kernel.missed) == bool(code)
     if code:

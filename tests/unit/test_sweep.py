@@ -97,9 +97,7 @@ OK = dict.fromkeys(CACHES, ("ok", ""))
 
 
 @pytest.mark.parametrize("variant", [CPU, GPU], ids=["cpu", "gpu"])
-def test_an_interrupted_sweep_measures_nothing_finished_again(
-    swept: Swept, variant: Variant
-) -> None:
+def test_an_interrupted_sweep_measures_nothing_finished_again(swept, variant):
     first, again = swept(FakeBench(variant), CASES[:2]), FakeBench(variant, time_ms=1.0)
     second = swept(again)
     assert again.measured == CASES[2:]
@@ -112,9 +110,7 @@ def test_an_interrupted_sweep_measures_nothing_finished_again(
 
 
 @pytest.mark.parametrize("left", [0, -9])
-def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(
-    swept: Swept, left: int
-) -> None:
+def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(swept, left):
     first, again = swept(FakeBench(GPU)), FakeBench(GPU)
     entry = first.entry(CASES[1])
     entry.write_bytes(entry.read_bytes()[:left])
@@ -123,7 +119,7 @@ def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(
 
 
 @pytest.mark.parametrize(("name", "chooses"), [("sgemm", True), ("naive", False)])
-def test_a_dispatch_says_what_it_ran(swept: Swept, name: str, chooses: bool) -> None:
+def test_a_dispatch_says_what_it_ran(swept, name, chooses):
     variant = CATALOGUE.variant(name)
     for row in swept(FakeBench(variant), architecture="sm_75").rows:
         shape = Gemm(row["m"], row["n"], row["k"])
@@ -131,9 +127,7 @@ def test_a_dispatch_says_what_it_ran(swept: Swept, name: str, chooses: bool) -> 
 
 
 @pytest.mark.parametrize("left_out", [("cold",), ("hot",), CACHES], ids=" and ".join)
-def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(
-    swept: Swept, left_out: tuple[str, ...]
-) -> None:
+def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(swept, left_out):
     """As with `rotated` named first, of matrices that do not fit the L2."""
     sweep = swept(FakeBench(GPU, left_out=left_out))
     assert said(sweep, CASES[0]) == OK | dict.fromkeys(left_out, ("skipped", "alike"))
@@ -143,7 +137,7 @@ def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(
     assert (sweep.pace is None) == (len(left_out) == 2)
 
 
-def test_each_fill_and_mode_has_its_own_journal_and_rows(swept: Swept) -> None:
+def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
     cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
     swept(FakeBench(GPU), cases[:3])
     bench = FakeBench(GPU)
@@ -155,7 +149,7 @@ def test_each_fill_and_mode_has_its_own_journal_and_rows(swept: Swept) -> None:
         }
 
 
-def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept: Swept) -> None:
+def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept):
     fine, wrong, spared, large = CASES
     oblong, why = case(9, 8, 7), "wrong result of naive: error 3 times the bound"
     bench = FakeBench(GPU, {wrong: Wrong(why)}, {large.shape: "needs 99 GB"})
@@ -172,7 +166,7 @@ def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept: Swe
     assert "square" in expected[1]
 
 
-def test_a_lost_device_fails_the_rest_and_loses_no_point_of_the_journal(swept: Swept) -> None:
+def test_a_lost_device_fails_the_rest_and_loses_no_point_of_the_journal(swept):
     """A point that was wrong before the interrupt takes the device with it on the second try."""
     swept(FakeBench(GPU, {CASES[1]: Wrong("wrong result")}), CASES[:3])
     reason = "the launch failed: illegal address"
@@ -186,9 +180,7 @@ def test_a_lost_device_fails_the_rest_and_loses_no_point_of_the_journal(swept: S
 
 
 @pytest.mark.parametrize(("time_ms", "skipped"), [(200, True), (15, False)])
-def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(
-    swept: Swept, time_ms: float, skipped: bool
-) -> None:
+def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(swept, time_ms, skipped):
     """64³ at 200 ms predicts 12.8 s at 256³, 64 times the operations; also from the journal."""
     small, large = case(64), case(256)
     swept(FakeBench(CPU, time_ms=time_ms), [small])
@@ -199,7 +191,7 @@ def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(
     assert bench.measured == [large] * (not skipped)
 
 
-def test_rows_and_samples_say_whose_they_are(swept: Swept) -> None:
+def test_rows_and_samples_say_whose_they_are(swept):
     sweep = swept(FakeBench(GPU), CASES[:1])
     assert {row["variant"] for row in sweep.rows} == {GPU.name}
     whose = {(s["variant"], s["baseline_of"], s["cache"], s["sample"])
@@ -215,7 +207,7 @@ def test_rows_and_samples_say_whose_they_are(swept: Swept) -> None:
     assert timed["first"]["status"] == "ok"
 
 
-def test_a_finished_point_is_kept_although_it_would_be_refused_today(swept: Swept) -> None:
+def test_a_finished_point_is_kept_although_it_would_be_refused_today(swept):
     """Less memory is free than before the interrupt, the first prediction came out slower, or the
     configuration spares the CPU the shape."""
     one, other = CASES[:2]
@@ -262,18 +254,14 @@ def statuses(sweep: Sweep) -> list[str]:
     return [row["status"] for row in sweep.rows]
 
 
-def test_one_that_fails_in_a_contest_has_rows_that_say_why_beside_the_others(
-    tmp_path: Path,
-) -> None:
+def test_one_that_fails_in_a_contest_has_rows_that_say_why_beside_the_others(tmp_path):
     through, sweeps = contested(Contest({"shared/32": "wrong"}), tmp_path, "naive/32", "shared/32")
     assert through == ["naive/32", "shared/32"]
     assert statuses(sweeps["naive/32"]) == ["ok"] * 4
     assert [row["reason"] for row in sweeps["shared/32"].rows] == ["wrong"] * 4
 
 
-def test_who_lost_the_device_is_through_and_the_others_go_on_from_their_journal(
-    tmp_path: Path,
-) -> None:
+def test_who_lost_the_device_is_through_and_the_others_go_on_from_their_journal(tmp_path):
     names = ("naive/32", "shared/32")
     bench = Contest(lost={CASES[2]: LostDevice("it hangs", "shared/32")})
     through, sweeps = contested(bench, tmp_path, *names)
@@ -286,9 +274,7 @@ def test_who_lost_the_device_is_through_and_the_others_go_on_from_their_journal(
     assert again.measured == [(case, ["naive/32"]) for case in CASES[2:]]
 
 
-def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(
-    tmp_path: Path,
-) -> None:
+def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(tmp_path):
     bench = Contest(lost={CASES[3]: LostDevice("the GPU does not answer")})
     through, sweeps = contested(bench, tmp_path, "naive/32", "shared/32")
     assert through == ["naive/32", "shared/32"]

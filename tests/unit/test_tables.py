@@ -102,15 +102,13 @@ HOLES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", HOLES.values(), ids=HOLES)
-def test_a_data_set_with_holes_has_a_report(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_data_set_with_holes_has_a_report(tmp_path, options):
     results = made_up(tmp_path, **({"kernels": FEW} | options))
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("gpu", [True, False], ids=["gpu", "beside a published set"])
-def test_the_documents_charts_are_figures_1_to_4_and_no_report_goes_without_them(
-    tmp_path: Path, gpu: bool
-) -> None:
+def test_the_documents_charts_are_figures_1_to_4_and_no_report_goes_without_them(tmp_path, gpu):
     results = made_up(tmp_path, kernels=FEW) if gpu else beside_a_card(tmp_path)
     first = typeset(results, tmp_path)
     deeper = Path(shutil.copytree(tmp_path, tmp_path / "another" / "deeper"))
@@ -126,9 +124,7 @@ def test_the_documents_charts_are_figures_1_to_4_and_no_report_goes_without_them
             report.typeset(SOURCE, read_by_the_report(tmp_path))
 
 
-def test_a_data_set_of_two_tables_has_a_report_and_one_with_a_hole_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_data_set_of_two_tables_has_a_report_and_one_with_a_hole_is_refused(tmp_path):
     summary = made_up(tmp_path, kernels=FEW).summary
     for name in ("ratios", "verification", "jobs", "kernels"):
         (tmp_path / f"{name}.csv").unlink()
@@ -146,7 +142,7 @@ NUMBERS = {0.01234: "0.0123", 1.3: "1.30", 99.96: "100", 5566.7: "5570", 95486: 
            0: "0", 0.0012: "0.00120", 1.73e-5: "1.73·10⁻⁵", 1.2e-9: "1.20·10⁻⁹"}  # fmt: skip
 
 
-def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path: Path) -> None:
+def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path):
     assert [significant(value) for value in NUMBERS] == [*NUMBERS.values()]
     shutil.copy(ROOT / "reports" / "style.typ", tmp_path)
     values = ", ".join(f"num(float({value!r}))" for value in NUMBERS)
@@ -161,7 +157,7 @@ def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path: Path) 
         assert mantissa in words and power in words, words
 
 
-def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) -> None:
+def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path):
     assert measuring(made_up(tmp_path, kernels=FEW, gpu=False)) == {}
     shown = measuring(made_up(tmp_path, kernels=FEW))
     assert {*shown} <= {*HABITS_OF_MEASURING}
@@ -172,9 +168,7 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) ->
     assert (first["n"], shown["copies"]["n"]) == (32, 1024)
 
 
-def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
-    results: Results, tmp_path: Path
-) -> None:
+def test_the_checks_of_the_timer_are_told_if_somebody_made_them(results, tmp_path):
     told = timer(results)
     assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
     assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
@@ -182,7 +176,7 @@ def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
     assert unchecked == {"empty_us": None, "of": [], "difference": None}
 
 
-def test_the_documents_numbers_beside_ours(results: Results) -> None:
+def test_the_documents_numbers_beside_ours(results):
     both = {"kernels": ["naive", "shared"]}
     asked = [("time", 0.05, "s", {"kernel": "naive"}), ("time", 1, "ms", {"kernel": "shared"}),
              ("quotient", 3, "1", both), ("difference", 1, "s", both)]  # fmt: skip
@@ -202,7 +196,7 @@ def test_the_documents_numbers_beside_ours(results: Results) -> None:
     assert (difference["ratio"] is not None) == (naive > shared)
 
 
-def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, results: Results) -> None:
+def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path, results):
     def reasons(results: Results) -> list[str | None]:
         found = compare_documents(results, documents())
         return [row["missing"] for document in found for row in document["rows"]]
@@ -213,7 +207,7 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, results:
     assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
 
 
-def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path: Path) -> None:
+def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path):
     change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
                    status="skipped", reason="alike", **dict.fromkeys(RATES, np.nan))  # fmt: skip
     results = made_up(tmp_path, kernels=FEW, change=change)
@@ -225,9 +219,7 @@ def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_p
     assert all("alike" not in entry["reason"] for entry in missing(results, "skipped"))
 
 
-def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(
-    tmp_path: Path,
-) -> None:
+def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(tmp_path):
     results = made_up(tmp_path, shapes={"gram": (500, 18500)})
     [entry] = compare_documents(results, {"004": documents()["004"]})
     library, simple, optimised = entry["rates"]
@@ -239,7 +231,7 @@ def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(
     assert library["half_s"] == pytest.approx(43.58159 / 2, rel=1e-4)
 
 
-def test_points_without_a_time_are_grouped_by_reasons_alike(tmp_path: Path) -> None:
+def test_points_without_a_time_are_grouped_by_reasons_alike(tmp_path):
     kernels = ["naive", "shared", "thin", "gram_naive"]
     results = made_up(tmp_path, kernels=kernels, change=fail_shared)
     assert missing(results, "failed") == [
@@ -258,7 +250,7 @@ def test_points_without_a_time_are_grouped_by_reasons_alike(tmp_path: Path) -> N
     assert scope(without)["gpu_absence"] == NO_GPU and not scope(without)["on_gpu"]
 
 
-def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_path: Path) -> None:
+def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_path):
     results = made_up(tmp_path, kernels=[*FEW, "gram_naive", "cublas_dgemm", "cublas_dsyrk"])
     own = results.ratios.kernel == "shared"
     for n, ends in ((640, (1.01, 1.05)), (1024, (0.97, 1.01))):
@@ -270,7 +262,7 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
     assert [x["library"]["name"] for x in found["gram"]] == ["cublas_dgemm", "cublas_dsyrk"]
 
 
-def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
+def test_tf32_is_in_the_chapter_on_errors_only(tmp_path):
     kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
     results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert typeset(results, tmp_path).startswith(b"%PDF")
@@ -280,16 +272,14 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
-def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:
+def test_what_held_the_card_back_is_a_letter_for_each_reason():
     assert limits_of("power_cap") == "p"
     assert limits_of("sw_thermal") == limits_of("hw_slowdown+hw_thermal") == "h"
     assert limits_of("power_cap+sw_thermal") == "ph"
     assert limits_of("") == limits_of(np.nan) == limits_of("power_brake") == ""
 
 
-def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_none(
-    tmp_path: Path,
-) -> None:
+def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_none(tmp_path):
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         timed = (summary.phase == "kernel") & (summary.status == "ok") & (summary.n == 1024)
         hot, full = (timed & (summary.kernel == kernel) for kernel in ("naive", "shared"))
@@ -308,7 +298,7 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
     assert findings(unread)["card"] == {"missing": "NVML unavailable: no permission"}
 
 
-def test_a_study_is_a_row_for_each_kernel_and_value(results: Results) -> None:
+def test_a_study_is_a_row_for_each_kernel_and_value(results):
     found = studies(results)
     kernels, _, fills, _ = STUDIES["fills"]
     assert {row["kernel"] for row in found["fill"]} == {results.title(name) for name in kernels[:2]}
@@ -325,7 +315,7 @@ ERRORS_OF = {("own", "uniform"): 1e-8, ("own", "index"): 0.0,
              ("cuBLAS", "uniform"): 2e-8, ("cuBLAS", "index"): 3e-5}  # fmt: skip
 
 
-def test_errors_on_the_documents_inputs_are_told_beside_those_on_random_ones() -> None:
+def test_errors_on_the_documents_inputs_are_told_beside_those_on_random_ones():
     rows = [
         {"kernel": kernel, "own": kernel == "own", "value": value, "rate": 1.0, "size": "8192",
          "mean_error": error}
@@ -340,8 +330,8 @@ def test_errors_on_the_documents_inputs_are_told_beside_those_on_random_ones() -
 
 @pytest.mark.parametrize(("library", "told"), [(0.008, True), (0.001, False)])
 def test_why_the_first_step_wins_at_the_smallest_size_is_told_only_if_it_does(
-    tmp_path: Path, library: float, told: bool
-) -> None:
+    tmp_path, library, told
+):
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         least = (summary.n == 32) & (summary.phase == "kernel") & (summary.status == "ok")
         times = {"naive": 0.005, "cublas_sgemm": library}
@@ -357,9 +347,7 @@ def test_why_the_first_step_wins_at_the_smallest_size_is_told_only_if_it_does(
         assert (found["n"], found["library"]["time_us"]) == (32, 8)
 
 
-def test_odd_sizes_are_held_against_the_fastest_library_one_launch_at_a_time(
-    tmp_path: Path,
-) -> None:
+def test_odd_sizes_are_held_against_the_fastest_library_one_launch_at_a_time(tmp_path):
     shapes = {"gemm_bf16": (1024, "1000x1001x999")}
     kernels = ["bgemm", "cublas_gemm_bf16"]
     results = made_up(tmp_path, kernels=kernels, shapes=shapes, caches=["hot", "cold"])
@@ -368,7 +356,7 @@ def test_odd_sizes_are_held_against_the_fastest_library_one_launch_at_a_time(
     assert (own["kernel"], own["size"], own["ratio"]) == ("bgemm", "1000×1001×999", ratio)
 
 
-def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path: Path) -> None:
+def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
     for last, told in (("1000x1001x999", True), ("3200x2400x1600", False)):
         shapes = {"gemm": (320, 1024, last)}
         results = made_up(tmp_path / last, kernels=["cpu_loop"], shapes=shapes)
@@ -379,14 +367,14 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path: 
     assert [found[name]["size"] for name in ("power", "near")] == ["1024", "1000×1001×999"]
 
 
-def test_every_card_that_was_tried_has_a_row(results: Results, tmp_path: Path) -> None:
+def test_every_card_that_was_tried_has_a_row(results, tmp_path):
     other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
     rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False)])
     assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
     assert rows[1].items() >= ladder(other, "gemm")["lead"].items()
 
 
-def test_each_operation_has_the_sampling_that_it_was_measured_with(results: Results) -> None:
+def test_each_operation_has_the_sampling_that_it_was_measured_with(results):
     sweeps = sampling(results.device)["sweeps"]
     assert sweeps["gram"]["sampling"] == sweeps["gemm"]["sampling"] | {"seconds": 2}
     assert sampling({"configuration": {"sampling": {"seconds": 1}}})["sweeps"] == {}

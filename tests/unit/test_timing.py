@@ -21,13 +21,13 @@ class Stream(HeldStream):
         return self.seconds.pop(0)
 
 
-def test_times_of_a_slow_host_are_taken_again() -> None:
+def test_times_of_a_slow_host_are_taken_again():
     stream = Stream([PATIENCE_S, 0.0, 0.0])
     assert stream.times([lambda: None] * 3) == [2.5] * 3
     assert stream.seconds == [0.0]
 
 
-def test_a_host_that_stays_slow_is_an_error() -> None:
+def test_a_host_that_stays_slow_is_an_error():
     with pytest.raises(TimeoutError, match="2 launches"):
         Stream([PATIENCE_S] * 50).times([lambda: None] * 2)
 
@@ -59,9 +59,7 @@ class Device:
 
 
 @pytest.mark.parametrize(("launch_s", "late"), [(2e-4, False), (2e-5, True)])
-def test_launches_run_without_a_pause_or_are_late_and_never_fill_the_queue(
-    launch_s: float, late: bool
-) -> None:
+def test_launches_run_without_a_pause_or_are_late_and_never_fill_the_queue(launch_s, late):
     device, stream = Device(launch_s, host_s=3e-5), HeldStream.__new__(HeldStream)
     drv = SimpleNamespace(Event=device.event)
     stream.tools: Any = SimpleNamespace(drv=drv, stream=None, wait=device.wait)

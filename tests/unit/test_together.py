@@ -82,9 +82,7 @@ def who(found: Point) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [64, 4096])
-def test_a_point_is_six_blocks_of_each_without_the_neutral_kernels_time(
-    size: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_point_is_six_blocks_of_each_without_the_neutral_kernels_time(size, caplog):
     point, card = timed(size)
     for name, ms in ((KERNEL, MS["own"]), (LIBRARY, MS["library"]), (TUNED, OFFERED["fast"])):
         assert point.times[name, "kernel", "alone"] == pytest.approx([ms] * BLOCKS)
@@ -98,7 +96,7 @@ def test_a_point_is_six_blocks_of_each_without_the_neutral_kernels_time(
 
 
 @pytest.mark.parametrize("write", [nothing_again, kept, late])
-def test_a_kernel_that_is_right_once_and_not_when_it_is_timed_has_no_point(write: Any) -> None:
+def test_a_kernel_that_is_right_once_and_not_when_it_is_timed_has_no_point(write):
     found, _ = timed(write=write)
     assert found == "wrong result of naive/32 in its last timed launch: error inf times the bound"
 
@@ -121,21 +119,19 @@ def refusing(failure: Exception, after: int) -> Any:
 
 @pytest.mark.parametrize("failure", [TimeoutError("late"), CublasError("status 15"), MemoryError()])
 @pytest.mark.parametrize("after", [0, 400])
-def test_a_rival_that_fails_is_left_out_and_the_kernels_point_stays(
-    failure: Exception, after: int
-) -> None:
+def test_a_rival_that_fails_is_left_out_and_the_kernels_point_stays(failure, after):
     point, card = timed(library=refusing(failure, after))
     assert (card.arrays[0] == np.eye(4)).all()
     assert who(point) == [KERNEL, TUNED]
     assert [row["status"] for row in point.rows] == ["ok"]
 
 
-def test_a_kernel_that_fails_has_no_point_and_says_why() -> None:
+def test_a_kernel_that_fails_has_no_point_and_says_why():
     found, _ = timed(write=refusing(TimeoutError("the host is late"), 400))
     assert found == "the host is late"
 
 
-def test_a_lost_device_names_who_was_launched() -> None:
+def test_a_lost_device_names_who_was_launched():
     with pytest.raises(LostDevice, match="the launch failed: gone") as lost:
         timed(library=refusing(Broken("gone"), 400))
     assert lost.value.who == LIBRARY
@@ -150,15 +146,15 @@ def test_a_lost_device_names_who_was_launched() -> None:
     ],
 )
 def test_where_the_library_offers_nothing_that_is_right_the_others_stay(
-    offers: Any, caplog: pytest.LogCaptureFixture, offered: Any, said: str
-) -> None:
+    offers, caplog, offered, said
+):
     offers(offered)
     point, _ = timed()
     assert who(point) == [KERNEL, LIBRARY]
     assert caplog.messages == [f"cublas_tuned 64x64x64 uniform burst: {said}"]
 
 
-def test_a_tuned_library_is_the_fastest_of_its_algorithms_that_are_right(offers: Any) -> None:
+def test_a_tuned_library_is_the_fastest_of_its_algorithms_that_are_right(offers):
     offers({name: wrong if name == "wrong" else at_once for name in OFFERED})
     point, _ = timed(4096)
     assert point.times[TUNED, "kernel", "alone"] == pytest.approx([OFFERED["faster"]] * BLOCKS)

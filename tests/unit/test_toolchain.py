@@ -1,7 +1,5 @@
 """The compilers: ptxas's report, the message of a failure, and a missing compiler."""
 
-from pathlib import Path
-
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 
@@ -31,24 +29,24 @@ ptxas info    : Compile time = 1.646 ms
     ("function", "expected"),
     [("heavy", Resources(32, 1024, 1028)), ("heavy_too", Resources(10, 0, 0))],
 )
-def test_a_report_is_read_for_its_own_kernel(function: str, expected: Resources) -> None:
+def test_a_report_is_read_for_its_own_kernel(function, expected):
     assert read_ptxas(REPORT, function) == expected
 
 
 @pytest.mark.parametrize("function", ["heav", "_Z5heavyPf", ""])
-def test_a_kernel_that_is_not_in_the_report_is_named(function: str) -> None:
+def test_a_kernel_that_is_not_in_the_report_is_named(function):
     with pytest.raises(CompileError, match=f'called {function} .*extern "C"'):
         read_ptxas(REPORT, function)
 
 
 @pytest.mark.parametrize("signal", [9, 15])
-def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -> None:
+def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal):
     """As where memory is short; as a record it would stay."""
     with pytest.raises(MachineFailed, match="sh: it was killed; run the same command again"):
         toolchain.run(["sh", "-c", f"kill -{signal} $$"])
 
 
-def test_gccs_message_is_kept(tmp_path: Path) -> None:
+def test_gccs_message_is_kept(tmp_path):
     source = tmp_path / "loop.c"
     source.write_text("void loop(void) { missing; }\n")
     with pytest.raises(CompileError, match=r"loop\.c:1:\d+: error: .*missing"):
@@ -57,8 +55,8 @@ def test_gccs_message_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("compiler", "remedy"), [("nvcc", "uv sync"), ("gcc", "apt install")])
 def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: str, remedy: str
-) -> None:
+    monkeypatch, tmp_path, compiler, remedy
+):
     monkeypatch.setattr(toolchain, "find_nvidia_binary_utility", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     uncached = getattr(toolchain, compiler).__wrapped__
@@ -68,8 +66,8 @@ def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
 
 @pytest.mark.parametrize("set_before", [{}, {"CUDA_PATH": "/opt/cuda"}], ids=str)
 def test_a_toolkit_of_which_a_module_sets_only_path_is_that_of_its_nvcc(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, set_before: dict[str, str]
-) -> None:
+    monkeypatch, tmp_path, set_before
+):
     """For what else is looked up in it; variables that are there stand."""
     compiler = tmp_path / "bin" / "nvcc"
     compiler.parent.mkdir()
@@ -82,7 +80,7 @@ def test_a_toolkit_of_which_a_module_sets_only_path_is_that_of_its_nvcc(
     assert own == path | (set_before or {"CUDA_HOME": str(tmp_path)})
 
 
-def test_no_cublas_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cublas_is_one_line_with_the_remedy(monkeypatch):
     def missing(name: str) -> None:
         raise DynamicLibNotFoundError(f"no {name}")
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kinds import in_order
-from support import Entry, WriteCatalogue, error_share, the_catalogue
+from support import error_share, the_catalogue
 
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.verification import (
     PANEL_ROWS,
@@ -39,7 +38,7 @@ def tf32(x: np.ndarray) -> np.ndarray:
     return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def test_a_tf32_product_is_right_by_its_own_bound_only() -> None:
+def test_a_tf32_product_is_right_by_its_own_bound_only():
     """Ten bits of mantissa: what cuBLAS computes when its math mode is not pinned."""
     a, b = inputs("uniform", 64, 64, 64)
     c = tf32(a) @ tf32(b)
@@ -48,7 +47,7 @@ def test_a_tf32_product_is_right_by_its_own_bound_only() -> None:
     assert accuracy(kernel, c + np.abs(a) @ np.abs(b) / 64, a, b).share > 1
 
 
-def test_the_errors_by_hand() -> None:
+def test_the_errors_by_hand():
     """Errors of 0, 2, 0 and 4 units where Σ|a||b| is 8: 1/2 and 3/16 of it, of which k·2⁻²⁴ is
     allowed. A sum of zeros is zero."""
     a = b = np.array([[2, -2], [2, -2]], np.float32)
@@ -60,7 +59,7 @@ def test_the_errors_by_hand() -> None:
     assert error_share(0 * c, 0 * a, b) == 0
 
 
-def test_the_bound_counts_the_rounding_of_c() -> None:
+def test_the_bound_counts_the_rounding_of_c():
     """A product in bfloat16, rounded once, is right; one last place of C more is wrong."""
     kernel = the_catalogue()["naive_bf16"]
     shape = kernel.product.parse("40x30x50")
@@ -73,7 +72,7 @@ def test_the_bound_counts_the_rounding_of_c() -> None:
     assert accuracy(kernel, c, a, b).share > 1
 
 
-def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
+def test_what_a_kernel_leaves_out_is_in_no_mean():
     """Of three elements on and above the diagonal one is off by a half."""
     a = np.eye(2)
     c = np.array([[1.0, 0.0], [np.nan, 1.5]])
@@ -82,7 +81,7 @@ def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
 
 
 @pytest.mark.parametrize("fill", fills.FILLS)
-def test_a_float32_product_is_right_in_either_order(fill: str) -> None:
+def test_a_float32_product_is_right_in_either_order(fill):
     for multiply in (np.matmul, in_order):
         for shape in ((3, 5, 1), (33, 17, 2049)):
             a, b = inputs(fill, *shape)
@@ -90,7 +89,7 @@ def test_a_float32_product_is_right_in_either_order(fill: str) -> None:
 
 
 @pytest.mark.parametrize("row", [0, PANEL_ROWS - 1, PANEL_ROWS, 2 * PANEL_ROWS + 2])
-def test_one_wrong_element_is_wrong_in_every_row(row: int) -> None:
+def test_one_wrong_element_is_wrong_in_every_row(row):
     """The reference is computed in panels of rows."""
     a, b = inputs("digits", 2 * PANEL_ROWS + 3, 3, 5)
     right = a @ b
@@ -103,7 +102,7 @@ def test_one_wrong_element_is_wrong_in_every_row(row: int) -> None:
 
 
 @pytest.mark.parametrize("fill", fills.FILLS)
-def test_a_sum_without_its_last_term_is_wrong(fill: str) -> None:
+def test_a_sum_without_its_last_term_is_wrong(fill):
     """The documents' loops lose it when k leaves a remainder of 1."""
     for k in (1, 33):
         a, b = inputs(fill, 33, 31, k)
@@ -112,9 +111,7 @@ def test_a_sum_without_its_last_term_is_wrong(fill: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 64), (2049, 17), (6, PANEL_ROWS + 9)])
-def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(
-    shape: tuple[int, int],
-) -> None:
+def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(shape):
     for fill in ("uniform", "index"):
         a = fills.matrix(fill, 2026, 0, *shape, "float64")
         assert error_share(a.T @ a, a) <= 1
@@ -122,7 +119,7 @@ def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(
         assert (error_share(narrow, a) > 1) == (narrow != a.T @ a).any()
 
 
-def test_the_float64_reference_sees_what_float64_rounds_away() -> None:
+def test_the_float64_reference_sees_what_float64_rounds_away():
     """The exact sum of squares is 1 + 2⁻⁶⁰: float64's 1 is off by 2⁻⁶⁰, and 1 + 2⁻⁵² by more."""
     a = np.array([[1.0], [2.0**-30]])
     bound = 2 * 2.0**-53 * (1 + 2.0**-60)
@@ -132,9 +129,7 @@ def test_the_float64_reference_sees_what_float64_rounds_away() -> None:
 
 
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1), st.sampled_from(fills.FILLS))
-def test_split_parts_add_up_and_the_leading_products_are_exact(
-    terms: int, seed: int, fill: str
-) -> None:
+def test_split_parts_add_up_and_the_leading_products_are_exact(terms, seed, fill):
     x = fills.matrix(fill, seed, 0, terms, 1, "float64")
     unit = split_unit(fills.LARGEST[fill], terms)
     high, low = split(x, unit)
@@ -144,7 +139,7 @@ def test_split_parts_add_up_and_the_leading_products_are_exact(
     assert Fraction(float((high.T @ high)[0, 0])) == exact
 
 
-def test_only_the_upper_triangle_counts_where_only_it_is_written() -> None:
+def test_only_the_upper_triangle_counts_where_only_it_is_written():
     a = fills.matrix("uniform", 2026, 0, 4, PANEL_ROWS + 30, "float64")
     c = np.where(np.tri(a.shape[1], k=-1), np.nan, a.T @ a)
     assert error_share(c, a, writes="upper") <= 1
@@ -156,7 +151,7 @@ def test_only_the_upper_triangle_counts_where_only_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("variant", FIRST, ids=lambda v: v.name)
-def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant: Variant) -> None:
+def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant):
     shapes = verification_shapes(variant, [])
     assert all(variant.refusal(shape) is None for shape in shapes)
     tile = variant.tile if variant.kernel.tile else (16, 16)
@@ -183,16 +178,14 @@ def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varian
             assert any(s.dimensions[one] == 1 and s.dimensions[other] > max(tile) for s in shapes)
 
 
-def test_extra_shapes_are_added_where_the_variant_takes_them() -> None:
+def test_extra_shapes_are_added_where_the_variant_takes_them():
     extra = [Gemm(65, 65, 65), Gemm(3, 4, 5)]
     naive, rect = map(the_catalogue().variant, ("naive", "naive_rect"))
     assert set(verification_shapes(rect, extra)) >= set(extra)
     assert {*extra} & {*verification_shapes(naive, extra)} == {extra[0]}
 
 
-def test_shapes_are_of_whole_tiles_if_need_be_and_never_empty(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_shapes_are_of_whole_tiles_if_need_be_and_never_empty(entry, write_catalogue):
     found = []
     for own in ({"parameters": {"W": 16}, "accepts": "W"}, {"tile": [1, 1], "threads": [1, 1]}):
         variant = load_catalogue(write_catalogue({"mine": entry(**own)})).variant("mine")

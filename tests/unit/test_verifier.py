@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment, the_catalogue
+from support import RIGHT_KERNEL, experiment, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.catalogue.entries import Variant
@@ -53,7 +53,7 @@ def verifier(run: Experiment, folder: Path, machine: str = "") -> Verifier:
 # ---- What is verified ----
 
 
-def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path: Path) -> None:
+def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path):
     """New variants at their own shapes too, and all where they are chosen; rows say what is left
     out."""
     run = experiment("sgemm", "direct", "streamed", device="gpu", sweeps=DISPATCHED)
@@ -74,7 +74,7 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path: Path) -> None:
     assert all("but at no shape that is measured" in row["reason"] for row in rows)
 
 
-def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
+def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified():
     run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
     naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
     tasks = tasks_of(run, "gemm")
@@ -85,9 +85,7 @@ def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() ->
     assert owners == {dispatch, *(parts & {*run.variants.values()})} != {dispatch}
 
 
-def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
-    command: Command, tmp_path: Path
-) -> None:
+def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(command, tmp_path):
     run = experiment("sgemm", "cublas_sgemm")
     run.write(tmp_path / "e.json")
     done = command(
@@ -104,7 +102,7 @@ def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     assert len(chosen) and chosen.str.endswith(": --config verify=all").all()
 
 
-def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried() -> None:
+def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried():
     class Run:
         place, architecture = "cpu", "host"
 
@@ -144,9 +142,8 @@ def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried() -> N
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
 def test_a_record_holds_until_something_changes_that_determines_it(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, changes: dict[str, Any],
-    same: bool,
-) -> None:  # fmt: skip
+    entry, write_catalogue, tmp_path, changes, same
+):
     def made(
         source: str = RIGHT_KERNEL, machine: str = "", threads: Sequence[int] = (16, 16), **own: Any
     ) -> tuple[Verifier, list[Task]]:
@@ -164,9 +161,7 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     assert after.pending(again) == ([] if same else again)
 
 
-def test_what_another_compiler_card_or_cublas_made_is_verified_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_compiler_card_or_cublas_made_is_verified_again(tmp_path, monkeypatch):
     """Jobs of a cluster find their card where they run."""
     run = experiment("naive", "cublas_sgemm", device="gpu")
     tasks, known = tasks_of(run, "gemm"), {"cards": "H100 580", "cublas": "13.1.0"}
@@ -191,7 +186,7 @@ def test_what_another_compiler_card_or_cublas_made_is_verified_again(
             found.keep(task, [])
 
 
-def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:
+def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path):
     run = experiment("sgemm", "direct", device="gpu", sweeps=DISPATCHED)
     found, dispatch = verifier(run, tmp_path), run.variants["sgemm"]
     tasks = needed(run, tasks_of(run, "gemm"), dispatch)
@@ -205,9 +200,7 @@ def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> 
 # ---- On a GPU ----
 
 
-def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(tmp_path, monkeypatch):
     """On a card that is not there; the reason in each row is the process that ran it."""
 
     def verify(run: Any, variant: Variant, shapes: Sequence[Shape], *_: object) -> Rows:
@@ -232,9 +225,7 @@ def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_a_job_without_its_gpu_says_so_in_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_without_its_gpu_says_so_in_one_line(tmp_path, capfd):
     run = experiment("cublas_sgemm", device="gpu")
     with pytest.raises(SystemExit):
         verifier(run, tmp_path).run(tasks_of(run, "gemm"), processes=1)

@@ -1,7 +1,5 @@
 """The table of the ways of timing has every number in the column of its own way."""
 
-from pathlib import Path
-
 import pandas as pd
 from made_up_data import made_up
 from test_tables import typeset
@@ -19,7 +17,7 @@ def in_a_row_at_320(summary: pd.DataFrame) -> pd.DataFrame:
     return summary.assign(launches=many, tflops=rates.where(summary.phase == "kernel"))
 
 
-def test_each_rate_has_its_way_of_timing(tmp_path: Path) -> None:
+def test_each_rate_has_its_way_of_timing(tmp_path):
     kernels = ["naive", "sgemm", "cublas_sgemm"]
     options = {"shapes": {"gemm": (320, 1024)}, "change": in_a_row_at_320}
     results = made_up(tmp_path / "alone", kernels=kernels, caches=[*FACTORS], **options)

@@ -56,7 +56,7 @@ def job(**wildcards: str) -> Any:
 ON_GPU, ON_CPU = job(sweep="mine", part="gpu"), job(sweep="mine", part="cpu_blas")
 
 
-def test_a_run_without_a_gpu_measures_what_runs_on_the_cpu(begin: Begin) -> None:
+def test_a_run_without_a_gpu_measures_what_runs_on_the_cpu(begin):
     run = begin()
     assert run.measured() == [LOCAL / "measured" / "mine" / "cpu_blas"]
     assert run.collected() == [LOCAL / name for name in DATA_SET]
@@ -65,7 +65,7 @@ def test_a_run_without_a_gpu_measures_what_runs_on_the_cpu(begin: Begin) -> None
     assert LOCAL / "loads.csv" in run.evidence(job(dataset="local"))
 
 
-def test_a_run_with_gpus_gives_each_of_its_jobs_a_share_of_the_cores(begin: Begin) -> None:
+def test_a_run_with_gpus_gives_each_of_its_jobs_a_share_of_the_cores(begin):
     run = begin(device="gpu", architectures=["sm_80"])
     parts = [LOCAL / "measured" / "mine" / part for part in ("cpu_blas", "gpu")]
     assert run.measured() == [*parts, LOCAL / "measured" / CEILINGS]
@@ -78,8 +78,8 @@ def test_a_run_with_gpus_gives_each_of_its_jobs_a_share_of_the_cores(begin: Begi
 
 
 def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here_nor_looked_for(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    begin, monkeypatch
+):
     monkeypatch.setattr(configuration, "gpus", lambda: pytest.fail("this machine was asked"))
     run = begin(away=True)
     run.check({"measure_part"})
@@ -89,9 +89,7 @@ def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here_nor_looked
     assert begin(away=True, device="cpu").device == "cpu"
 
 
-def test_published_sets_that_are_whole_stand_beside_and_are_reported_if_asked_for(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_published_sets_that_are_whole_stand_beside_and_are_reported_if_asked_for(begin, tmp_path):
     whole, other, old = (tmp_path / "reports" / "published" / name for name in ("a", "b", "old"))
     for folder, names in ((whole, DATA_SET), (other, DATA_SET), (old, ["device.json"])):
         folder.mkdir(parents=True)
@@ -107,7 +105,7 @@ def test_published_sets_that_are_whole_stand_beside_and_are_reported_if_asked_fo
     assert run.checks(job(dataset="published/a")) == []
 
 
-def test_a_number_inside_a_mapping_of_the_command_line_is_a_number(begin: Begin) -> None:
+def test_a_number_inside_a_mapping_of_the_command_line_is_a_number(begin):
     """Snakemake leaves it as text."""
     mine = {"shapes": ["9"], "without_gpu": "true"}
     given = {"sampling": {"maximum": "20", "seconds": "0.5"}, "sweeps": {"mine": mine}}
@@ -124,12 +122,12 @@ def test_a_number_inside_a_mapping_of_the_command_line_is_a_number(begin: Begin)
          "be a finite number"),
     ],
 )  # fmt: skip
-def test_a_wrong_configuration_ends_the_run(begin: Begin, given: Any, said: str) -> None:
+def test_a_wrong_configuration_ends_the_run(begin, given, said):
     with pytest.raises(SystemExit, match=said):
         begin(**given)
 
 
-def test_results_of_a_gpu_are_not_replaced_by_those_of_a_cpu_unasked(begin: Begin) -> None:
+def test_results_of_a_gpu_are_not_replaced_by_those_of_a_cpu_unasked(begin):
     write_json({"gpu": "NVIDIA H100"}, LOCAL / "measured" / "mine" / "gpu" / "j" / "facts.json")
     with pytest.raises(SystemExit, match="results/local was measured on NVIDIA H100"):
         begin()
@@ -148,9 +146,7 @@ def test_results_of_a_gpu_are_not_replaced_by_those_of_a_cpu_unasked(begin: Begi
         ({}, "measure_part", None),
     ],
 )
-def test_what_cannot_succeed_is_refused_before_the_first_job(
-    begin: Begin, given: Any, rule: str, said: str | None
-) -> None:
+def test_what_cannot_succeed_is_refused_before_the_first_job(begin, given, rule, said):
     run = begin(**given)
     if said is None:
         run.check({rule})
@@ -161,8 +157,8 @@ def test_what_cannot_succeed_is_refused_before_the_first_job(
 
 @pytest.mark.parametrize(("given", "told"), [("abc", False), ("abc-dirty", True), ("", True)])
 def test_what_cannot_be_published_is_said_before_it_is_measured(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch, capsys: Any, given: str, told: bool
-) -> None:
+    begin, monkeypatch, capsys, given, told
+):
     monkeypatch.setenv("PATH", "")  # no git
     monkeypatch.setenv(COMMIT_VARIABLE, given or "unknown")
     run = begin(away=True)

@@ -10,12 +10,12 @@ QUOTES = [*TOLD["evidence"], *TOLD["ablation"], *(change["quote"] for change in 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def test_what_the_report_quotes_of_the_worklog_is_there() -> None:
+def test_what_the_report_quotes_of_the_worklog_is_there():
     log = " ".join((ROOT / TOLD["source"]).read_text().split())
     assert [quote for quote in QUOTES if quote not in log] == []
 
 
-def test_the_numbers_that_it_tells_are_quoted() -> None:
+def test_the_numbers_that_it_tells_are_quoted():
     quoted = {*NUMBER.findall(" ".join(QUOTES))}
     assert {*NUMBER.findall(" ".join([TOLD["story"], *TOLD["steps"].values()]))} <= quoted
     for change in TOLD["changes"]:

@@ -196,13 +196,13 @@ def needs_gpu(command: Command) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", documented(), ids=lambda command: command.text)
-def test_a_command_works_as_it_is_typed(command: Command, request: pytest.FixtureRequest) -> None:
+def test_a_command_works_as_it_is_typed(command, request):
     check = check_of(command)
     project = request.getfixturevalue("measured" if check is run else "planned")
     check(command, project)
 
 
-def test_the_commands_of_a_page_are_all_found() -> None:
+def test_the_commands_of_a_page_are_all_found():
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
            "```yaml\nno: command\n```\n"  # fmt: skip
     found = [one.text for one in commands_of(page)]

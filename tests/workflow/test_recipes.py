@@ -54,13 +54,13 @@ def added(fresh: Fresh) -> Project:
     return project
 
 
-def test_a_kernel_is_a_source_and_an_entry(added: Project) -> None:
+def test_a_kernel_is_a_source_and_an_entry(added):
     assert changed(added) == named_files("A kernel")
     files = [f"tests/unit/{name}" for name in TESTS]
     run(added, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
 
 
-def test_a_tiling_is_a_line_of_its_kernels_entry(added: Project) -> None:
+def test_a_tiling_is_a_line_of_its_kernels_entry(added):
     file = added.path("kernels/catalogue.yaml")
     head, found, tail = file.read_text().rpartition("    16: {TILE_WIDTH: 16}\n")
     file.write_text(head + found + "    8: {TILE_WIDTH: 8}\n" + tail)
@@ -129,7 +129,7 @@ RECIPES: dict[str, tuple[str, list[tuple[str, str, str]], list[str], str]] = {
 
 
 @pytest.mark.parametrize("added", RECIPES)
-def test_a_recipe_names_all_that_is_needed(fresh: Fresh, added: str) -> None:
+def test_a_recipe_names_all_that_is_needed(fresh, added):
     recipe, edits, command, left = RECIPES[added]
     project = fresh()
     shutil.copytree(ROOT / PUBLISHED, project.path(PUBLISHED))

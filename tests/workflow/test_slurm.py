@@ -40,9 +40,7 @@ def submitted(slurm: Slurm, fresh: Fresh) -> Project:
     return project
 
 
-def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(
-    submitted: Project, fresh: Fresh
-) -> None:
+def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(submitted, fresh):
     local = fresh()
     local.write_catalogue("cpu_loop", "cpu_blas")
     local.configure(gram=[])
@@ -59,8 +57,8 @@ def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(
 
 
 def test_timing_jobs_have_a_gpu_for_themselves_and_the_rest_runs_where_the_command_was_typed(
-    slurm: Slurm, submitted: Project
-) -> None:
+    slurm, submitted
+):
     measured, verified = slurm.runs("measure"), slurm.runs("verify")
     assert len(slurm.jobs("")) == len(measured) + len(verified) == 3
     assert {run.job for run in measured} == slurm.jobs("measure_part")

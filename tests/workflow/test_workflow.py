@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import SNAKEMAKE, Copy, Faulty, Fresh, Project, wait_until
+from project import SNAKEMAKE, Copy, Fresh, Project, wait_until
 from support import DEFAULT, RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
@@ -48,7 +48,7 @@ def rows(project: Project, name: str, variant: str) -> pd.DataFrame:
 # A kernel is one source file and one entry.
 
 
-def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished: Project) -> None:
+def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished):
     [kernel] = rows(finished, "kernels.csv", "mine").itertuples()
     assert kernel.status == "ok" and kernel.registers > 0
     cubin = finished.path("results/local/build/sm_90/mine/mine.cubin")
@@ -66,7 +66,7 @@ def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished: Proje
     assert found == {(*shape, cache) for shape in shapes for cache in ("hot", "cold")}
 
 
-def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None:
+def test_the_cpu_variants_are_measured_at_every_shape(finished):
     points = table(finished, "summary.csv")
     timed = points[(points.status == "ok") & (points.phase == "kernel")]
     assert timed.groupby("variant").size().to_dict() == {
@@ -76,7 +76,7 @@ def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None
     assert timed.error.between(0, 1).all()
 
 
-def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
+def test_the_run_ends_in_a_report_and_a_verdict(finished):
     assert finished.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
     verdict = finished.path("results/local/verdict.txt").read_text()
     assert "none failed" in verdict
@@ -90,8 +90,8 @@ def embedded(html: str, name: str) -> dict[str, Any]:
 
 
 def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
-    finished: Project, offline: Sequence[str], tmp_path: Path
-) -> None:
+    finished, offline, tmp_path
+):
     finished.done("--report", str(tmp_path / "report.html"), program=(*offline, *SNAKEMAKE))
     html = (tmp_path / "report.html").read_text()
     drawn = read_json(finished.path("results/local/figures/drawn.json"))
@@ -109,9 +109,7 @@ def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
         assert re.sub("<[^>]*>", "", unescape(entry["caption"])).split() == caption.split()
 
 
-def test_the_device_file_says_how_it_was_run_and_the_set_passes_its_check(
-    finished: Project,
-) -> None:
+def test_the_device_file_says_how_it_was_run_and_the_set_passes_its_check(finished):
     finished.done("check")
     device = read_json(finished.path("results/local/device.json"))
     assert device["gpu"] is None
@@ -220,17 +218,13 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_reruns_what_depends_on_it_and_nothing_else(
-    pending: dict[str, Pending], change: str
-) -> None:
+def test_a_change_reruns_what_depends_on_it_and_nothing_else(pending, change):
     _, rules, outputs = CHANGES[change]
     assert set(pending[change]) == rules | set(outputs)
     assert {rule: pending[change][rule] for rule in outputs} == outputs
 
 
-def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(
-    finished: Project, copy_of: Copy
-) -> None:
+def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(finished, copy_of):
     """Files by a power cut; an output in the middle by a forced run that was killed."""
     project = copy_of(finished)
     local = project.path("results/local")
@@ -246,7 +240,7 @@ def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(
     assert not project.pending()
 
 
-def test_the_other_entry_file_gives_the_same_jobs(finished: Project, copy_of: Copy) -> None:
+def test_the_other_entry_file_gives_the_same_jobs(finished, copy_of):
     project = copy_of(finished)
     project.edit("scripts/steps/compile.py", "\n")
     root, other = project.job_counts(), project.job_counts("-s", "workflow/Snakefile")
@@ -266,7 +260,7 @@ MISTAKES = {
 }
 
 
-def test_kernels_with_mistakes_are_named_in_a_line_each_at_the_end(faulty: Faulty) -> None:
+def test_kernels_with_mistakes_are_named_in_a_line_each_at_the_end(faulty):
     assert faulty.code == 1
     verdict = faulty.project.path("results/local/verdict.txt").read_text()
     assert faulty.said.endswith(verdict)
@@ -279,7 +273,7 @@ def test_kernels_with_mistakes_are_named_in_a_line_each_at_the_end(faulty: Fault
     assert "Traceback" not in faulty.said
 
 
-def test_a_second_run_says_the_verdict_again(faulty: Faulty, copy_of: Copy) -> None:
+def test_a_second_run_says_the_verdict_again(faulty, copy_of):
     project = copy_of(faulty.project)
     again = project.snakemake("all")
     assert again.returncode == 1
@@ -287,9 +281,7 @@ def test_a_second_run_says_the_verdict_again(faulty: Faulty, copy_of: Copy) -> N
     assert set(project.pending()) == {"pass_verdict"}
 
 
-def test_kernels_with_mistakes_have_no_times_and_the_others_and_the_report_are_there(
-    faulty: Faulty,
-) -> None:
+def test_kernels_with_mistakes_have_no_times_and_the_others_and_the_report_are_there(faulty):
     points = rows(faulty.project, "summary.csv", "cpu_blas")
     assert set(points.status) == {"ok"} and (points.time_ms > 0).all()
     assert faulty.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
@@ -302,7 +294,7 @@ def test_kernels_with_mistakes_have_no_times_and_the_others_and_the_report_are_t
         assert compiled == ["failed" if kernel == "broken" else "ok"]
 
 
-def test_the_verdict_is_there_although_there_is_no_report(faulty: Faulty, copy_of: Copy) -> None:
+def test_the_verdict_is_there_although_there_is_no_report(faulty, copy_of):
     project = copy_of(faulty.project)
     project.edit("reports/report.typ", "\n#panic()\n")
     for name in ("verdict.txt", "tables.json"):
@@ -313,9 +305,7 @@ def test_the_verdict_is_there_although_there_is_no_report(faulty: Faulty, copy_o
     assert run.stdout.endswith(project.path("results/local/verdict.txt").read_text())
 
 
-def test_only_what_changed_is_verified_and_measured_in_a_job_that_runs_again(
-    faulty: Faulty, copy_of: Copy
-) -> None:
+def test_only_what_changed_is_verified_and_measured_in_a_job_that_runs_again(faulty, copy_of):
     """A mended kernel and another shape."""
     project = copy_of(faulty.project)
     source = project.path("kernels/broken.cu")
@@ -337,9 +327,7 @@ def test_only_what_changed_is_verified_and_measured_in_a_job_that_runs_again(
 # Beside a published data set.
 
 
-def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
-    finished: Project, copy_of: Copy
-) -> None:
+def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(finished, copy_of):
     project = copy_of(finished)
     publish(project)
     path = project.path("results/local/summary.csv")
@@ -373,9 +361,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "command", "named"), REFUSED.values(), ids=REFUSED)
-def test_a_mistake_is_one_clear_line(
-    fresh: Fresh, text: str, command: str, named: list[str]
-) -> None:
+def test_a_mistake_is_one_clear_line(fresh, text, command, named):
     project = fresh()
     project.write_catalogue("cpu_blas")
     project.edit("config/test.yaml", text)
@@ -407,7 +393,7 @@ def whole(fresh: Fresh) -> Project:
      (60, ("--config", "device=cpu", "--configfile", "config/quick.yaml"))],
     ids=["without a GPU", "with a GPU", "quick"],
 )  # fmt: skip
-def test_a_run_has_few_jobs(whole: Project, most: int, arguments: tuple[str, ...]) -> None:
+def test_a_run_has_few_jobs(whole, most, arguments):
     """Each costs a second; a plan for a GPU needs none."""
     jobs = whole.job_counts("all", *arguments, configfile="config/config.yaml")
     assert {"measure_part", "verify_operation", "typeset"} <= set(jobs)
@@ -423,7 +409,7 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_default_run_has_the_systems_of_the_documents(device: str) -> None:
+def test_the_default_run_has_the_systems_of_the_documents(device):
     catalogue = load_catalogue()
     experiment = Experiment(DEFAULT, catalogue, device, ("sm_90",))
     rows = [*((sweep, v) for (sweep, _), own in experiment.measured.items() for v in own),
@@ -442,9 +428,7 @@ def test_the_default_run_has_the_systems_of_the_documents(device: str) -> None:
      (("--resources", "gpu=2"), {"gpu": 1, "cpu_loop": 2})],
     ids=["one GPU", "two GPUs"],
 )  # fmt: skip
-def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
-    fresh: Fresh, arguments: tuple[str, ...], cores: dict[str, int]
-) -> None:
+def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(fresh, arguments, cores):
     project = fresh()
     mine = project.add_kernel("mine", RIGHT_KERNEL)
     project.write_catalogue("cpu_loop", "cublas_sgemm", added=mine)
@@ -457,7 +441,7 @@ def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
     assert {part: int(threads or 1) for part, threads in jobs} == cores
 
 
-def test_folders_may_have_spaces_and_quotes_in_their_names(fresh: Fresh, tmp_path: Path) -> None:
+def test_folders_may_have_spaces_and_quotes_in_their_names(fresh, tmp_path):
     project = fresh()
     project.write_catalogue("cpu_loop")
     project.configure(catalogue="my 'kernels'/test.yaml")
@@ -470,7 +454,7 @@ def test_folders_may_have_spaces_and_quotes_in_their_names(fresh: Fresh, tmp_pat
 # An interrupt.
 
 
-def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
+def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh):
     project = fresh()
     project.write_catalogue("cpu_loop")
     # Each point takes its third of a second: no interval is that narrow.
