@@ -286,8 +286,7 @@ def point(
         refused = {"status": "skipped", "reason": reason, "samples": 0}
         return [what | refused | {"cache": cache} for cache in own]
     width = variant.parameters.get("TILE_WIDTH", 16)
-    part = part_of(variant, shape, arch)
-    what["ran"] = "" if part == variant else part.name
+    what["ran"] = ran_of(variant, shape, arch)
     pace = PACE[kernel.kind if kernel.on_gpu else Kind.C] * (16 / width) ** 0.5
     time = (0.005 + shape.operations * pace) * random.uniform(0.9, 1.1)
     factors = {("kernel", cache): 1.2 if cache == "cold" else 1.0 for cache in own}
@@ -302,9 +301,10 @@ def point(
 
 
 @functools.cache
-def part_of(variant: Variant, shape: Shape, arch: str) -> Variant:
-    """What runs: a dispatch takes long to choose."""
-    return variant.part(shape, arch)
+def ran_of(variant: Variant, shape: Shape, arch: str) -> str:
+    """What a dispatch chooses, which takes long; empty for another variant."""
+    part = variant.part(shape, arch)
+    return "" if part == variant else part.name
 
 
 def study_rows(
@@ -335,15 +335,9 @@ def random_rows(
             shape = parse_shape(text, sweep["operation"])
             base = 0.004 + shape.operations * PACE[Kind.LIBRARY]
             for variant in [*the_catalogue().rivals(dispatch.kernel), dispatch]:
-                row = launched(variant, shape, name) | {"launches": 3, "ran": ""}
-                if variant is dispatch:
-                    gain, row["ran"] = (
-                        random.lognormal(0.03, 0.15),
-                        part_of(variant, shape, arch).name,
-                    )
-                else:
-                    gain = random.uniform(0.9, 1.1)
-                timed = span("kernel", "hot", base / gain, shape)
+                row = launched(variant, shape, name) | {"launches": 3}
+                row["ran"] = ran_of(variant, shape, arch)
+                timed = span("kernel", "hot", base / random.lognormal(0.03, 0.15), shape)
                 yield row | (timed if gpu else NO_GPU | {"samples": 0})
 
 
