@@ -42,7 +42,7 @@ def judged(folder: Path, name: str, *changes: str) -> Verdict:
     ],
     ids=" ".join,
 )
-def test_the_gpus_program_compiles_and_takes_registers(hand_in: list[str], tmp_path: Path) -> None:
+def test_the_gpus_program_compiles_and_takes_registers(hand_in, tmp_path):
     verdict = judged(tmp_path, *hand_in)
     assert verdict.bench
     variant = card.entry_of(verdict, tmp_path / "trial.cu")
@@ -75,9 +75,7 @@ def test_the_gpus_program_compiles_and_takes_registers(hand_in: list[str], tmp_p
         ),
     ],
 )
-def test_what_cannot_stand_beside_the_ladder_is_refused(
-    changes: list[str], reason: str, tmp_path: Path
-) -> None:
+def test_what_cannot_stand_beside_the_ladder_is_refused(changes, reason, tmp_path):
     assert reason in str(card.refusal(judged(tmp_path, "naive", *changes)))
 
 
@@ -86,20 +84,20 @@ def test_what_cannot_stand_beside_the_ladder_is_refused(
     "operation",
     [o.name for o in OPERATIONS.values() if o.output == o.dtype and not o.right_transposed],
 )
-def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: str) -> None:
+def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation):
     rungs = card.ladder(the_catalogue(), Kernel(name="mine", operation=operation), "sm_90")
     assert {rung.kernel.operation for rung in rungs} == {operation}
     assert rungs[0].kernel.classroom and rungs[-1].kernel.library
     assert all(rung.kernel.writes == "full" for rung in rungs)
 
 
-def test_a_step_that_the_card_does_not_run_is_left_out() -> None:
+def test_a_step_that_the_card_does_not_run_is_left_out():
     mine = Kernel(name="mine", operation="gemm")
     old, new = (card.ladder(the_catalogue(), mine, arch) for arch in ("sm_75", "sm_90"))
     assert {*map(str, old)} < {*map(str, new)}
 
 
-def test_the_next_step_is_the_slowest_kernel_that_is_faster() -> None:
+def test_the_next_step_is_the_slowest_kernel_that_is_faster():
     catalogue = the_catalogue()
     rivals = [catalogue[name].variants[0] for name in ("naive", "shared", "cublas_sgemm")]
     times = {"naive/32": 1.5, "shared/32": 0.8, "cublas_sgemm": 0.1}

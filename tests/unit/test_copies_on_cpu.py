@@ -2,7 +2,6 @@
 missing wait or barrier lets happen is found with its lines."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,7 +95,7 @@ def pipelined(way: Way, wait: bool = True, before: bool = True, after: bool = Tr
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("watch", [False, True])
-def test_a_right_kernel_passes(way: str, watch: bool, tmp_path: Path) -> None:
+def test_a_right_kernel_passes(way, watch, tmp_path):
     found = launched(pipelined(WAYS[way]), tmp_path, watch, values=VALUES)
     if watch:
         assert not found.findings
@@ -116,9 +115,7 @@ def test_a_right_kernel_passes(way: str, watch: bool, tmp_path: Path) -> None:
         ("barrier", "after", "race", False),
     ],
 )
-def test_what_is_left_out_is_found_with_its_lines(
-    way: str, left_out: str, kind: str, landed: bool, tmp_path: Path
-) -> None:
+def test_what_is_left_out_is_found_with_its_lines(way, left_out, kind, landed, tmp_path):
     text = pipelined(WAYS[way], **{left_out: False})
     done = launched(text, tmp_path, True, values=VALUES)
     found = [one for one in mistakes(done) if one["kind"] == kind and one["landed"] == landed]
@@ -127,7 +124,7 @@ def test_what_is_left_out_is_found_with_its_lines(
 
 
 @pytest.mark.parametrize("way", ["primitives", "PTX", "pipeline of a thread"])
-def test_without_the_watcher_a_missing_wait_makes_c_wrong(way: str, tmp_path: Path) -> None:
+def test_without_the_watcher_a_missing_wait_makes_c_wrong(way, tmp_path):
     c = launched(pipelined(WAYS[way], wait=False), tmp_path, values=VALUES)
     assert (c.ravel()[:64] != SUMS).any()
 
@@ -140,7 +137,7 @@ def test_without_the_watcher_a_missing_wait_makes_c_wrong(way: str, tmp_path: Pa
         ('asm volatile("cp.async.cg.shared.global [%0], [%1], 8;" :: "r"(0), "l"(A))', "misuse"),
     ],
 )
-def test_a_wrong_copy_is_told_at_its_line(copy: str, kind: str, tmp_path: Path) -> None:
+def test_a_wrong_copy_is_told_at_its_line(copy, kind, tmp_path):
     body = f"__shared__ float s[65]; int x = threadIdx.x;\n{copy};\n__pipeline_commit();"
     done = launched(kernel(body, "#include <cuda_pipeline.h>"), tmp_path, True)
     [found] = done.findings

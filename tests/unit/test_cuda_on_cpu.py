@@ -96,7 +96,7 @@ def gram(folder: Path, m: int, n: int, shared: int) -> Watched:
     return done
 
 
-def test_right_kernels_pass(tmp_path: Path) -> None:
+def test_right_kernels_pass(tmp_path):
     for shape in ((15, 17, 1), (37, 29, 41)):
         np.testing.assert_allclose(*product(RIGHT, tmp_path, *shape), atol=1e-5)
         done, expected = product(RIGHT, tmp_path, *shape, watch=True)
@@ -107,15 +107,13 @@ def test_right_kernels_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("bug", "message"), SAID)
-def test_a_bug_is_told(bug: Edit, message: str, tmp_path: Path) -> None:
+def test_a_bug_is_told(bug, message, tmp_path):
     with pytest.raises(EmulationError, match=message):
         product(bug, tmp_path)
 
 
 @pytest.mark.parametrize(("bug", "kind", "where"), FOUND)
-def test_the_watcher_finds_a_bug_with_its_line(
-    bug: Edit, kind: str, where: str, tmp_path: Path
-) -> None:
+def test_the_watcher_finds_a_bug_with_its_line(bug, kind, where, tmp_path):
     done, _ = product(bug, tmp_path, watch=True)
     found = [one for one in done.findings if one["kind"] == kind]
     lines = TILED_KERNEL.replace(*bug).splitlines()
@@ -123,13 +121,13 @@ def test_the_watcher_finds_a_bug_with_its_line(
     assert any(re.search(where, text) for text in texts), done.findings
 
 
-def test_the_watcher_sees_the_end_of_dynamic_shared_memory(tmp_path: Path) -> None:
+def test_the_watcher_sees_the_end_of_dynamic_shared_memory(tmp_path):
     done = gram(tmp_path, 23, 14, 13)
     assert [(one["kind"], one["array"]) for one in done.findings] == [("outside", "shared")]
     assert done.lines[done.findings[0]["places"][0]][0].endswith("gram.cu")
 
 
-def test_a_copy_of_run_time_size_is_watched(tmp_path: Path) -> None:
+def test_a_copy_of_run_time_size_is_watched(tmp_path):
     text = f"{DECLARED} {{\nmemcpy(C, A, 4 * (m + n)); }}"
     done = watched.launch(
         build_text(text, tmp_path, watch=True), ONE, Gram(1, 1), (ONES,), ONES, 10
@@ -140,13 +138,13 @@ def test_a_copy_of_run_time_size_is_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bug", [NO_FIRST_BARRIER, NO_SECOND_BARRIER])
-def test_missing_barrier_gives_the_same_wrong_result_twice(tmp_path: Path, bug: Edit) -> None:
+def test_missing_barrier_gives_the_same_wrong_result_twice(tmp_path, bug):
     (first, expected), (second, _) = (product(bug, tmp_path) for _ in range(2))
     assert not np.allclose(first, expected, atol=1e-2)
     np.testing.assert_array_equal(first, second)
 
 
-def test_unwritten_shared_memory_reads_as_nan(tmp_path: Path) -> None:
+def test_unwritten_shared_memory_reads_as_nan(tmp_path):
     assert np.isnan(product(UNWRITTEN, tmp_path, k=11)[0]).all()
 
 
@@ -167,13 +165,13 @@ def test_unwritten_shared_memory_reads_as_nan(tmp_path: Path) -> None:
          r"^not .*: inline PTX$"),
     ],
 )  # fmt: skip
-def test_what_does_not_compile_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_does_not_compile_is_one_line(tmp_path, text, message):
     with pytest.raises(EmulationError, match=message) as caught:
         build_text(text, tmp_path)
     assert "\n" not in str(caught.value)
 
 
-def test_another_kernels_static_shared_memory_does_not_count(tmp_path: Path) -> None:
+def test_another_kernels_static_shared_memory_does_not_count(tmp_path):
     """Both have as much as a block may."""
     text = f"{DECLARED} {{ __shared__ float t[12288]; t[n] = A[0]; C[0] = t[n]; }}\n"
     executable, c = build_text(text + text.replace("f(", "other("), tmp_path), np.zeros_like(ONES)
@@ -188,19 +186,19 @@ def test_another_kernels_static_shared_memory_does_not_count(tmp_path: Path) -> 
         ("", 2, "does not hold the 16 bytes of A"),
     ],
 )
-def test_what_cannot_be_launched(body: str, n: int, message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_launched(body, n, message, tmp_path):
     executable = build_text(f"{DECLARED} {{ {body} }}", tmp_path)
     with pytest.raises((EmulationError, Unfinished), match=message):
         emulation.launch(executable, ONE, Gram(n, n), (ONES,), ONES, timeout=0.5)
 
 
-def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compiler_names_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match=r"apt install g\+\+"):
         build_text(f"{DECLARED} {{}}", tmp_path)
 
 
-def test_a_compiler_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+def test_a_compiler_that_takes_too_long_is_given_up(tmp_path):
     with pytest.raises(EmulationError, match=r"g\+\+ needs more than 0\.01 s"):
         build_text(f"{DECLARED} {{}}", tmp_path, seconds=0.01)
     assert [file.name for file in tmp_path.iterdir()] == ["f.cu"]

@@ -18,7 +18,7 @@ SAID = {
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
-def test_there_are_six_to_ten_each_with_a_page_and_a_solution() -> None:
+def test_there_are_six_to_ten_each_with_a_page_and_a_solution():
     assert 6 <= len(SAID) <= 10
     for folder in (FOLDER, SOLUTIONS):
         assert SAID.keys() == {file.stem for file in folder.glob("*.cu")}
@@ -26,7 +26,7 @@ def test_there_are_six_to_ten_each_with_a_page_and_a_solution() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SAID)
-def test_a_starter_fails_as_the_table_says_and_the_solution_is_correct(name: str) -> None:
+def test_a_starter_fails_as_the_table_says_and_the_solution_is_correct(name):
     verdict = judge(FOLDER / f"{name}.cu", {})
     assert verdict.status == WRONG and "TODO" in verdict.program.source.text
     assert verdict.mistakes[0].kind == SAID[name]

@@ -109,24 +109,24 @@ CASES = [
 @pytest.mark.parametrize(
     ("parameters", "shape", "key", "slip"), CASES, ids=[f"{case[2]}, {case[1]}" for case in CASES]
 )
-def test_a_slip_is_told_by_its_c(parameters: str, shape: Shape, key: str, slip: Slip) -> None:
+def test_a_slip_is_told_by_its_c(parameters, shape, key, slip):
     found = explanations(run(shape, slip), signature(parameters))
     assert key in {one.key for one in found}
 
 
-def test_a_tile_of_all_columns_is_explained_too() -> None:
+def test_a_tile_of_all_columns_is_explained_too():
     one = run(Gemm(9, 9, 9), lambda a, b: a.T @ b)
     one = replace(one, launch=replace(LAUNCH, tile=(4, EVERYTHING)))
     assert "A is read transposed" in {t.key for t in explanations(one, signature(OF_SQUARES))}
 
 
-def test_a_number_of_terms_in_a_char_is_told() -> None:
+def test_a_number_of_terms_in_a_char_is_told():
     one = run(Gemm(2, 2, 257), lambda a, b: a[:, :1] @ b[:1])
     found = common([one], signature(OF_SHAPES))
     assert found and found.key.startswith("only k % 256 terms of a sum are taken")
 
 
-def test_what_no_slip_gives_is_not_told() -> None:
+def test_what_no_slip_gives_is_not_told():
     random = np.random.default_rng(2)
     for slip in (
         lambda a, b: random.uniform(-1, 1, (9, 9)),
@@ -136,19 +136,19 @@ def test_what_no_slip_gives_is_not_told() -> None:
         assert not explanations(run(Gemm(9, 9, 9), slip), signature(OF_SQUARES))
 
 
-def test_elements_that_no_thread_wrote_say_nothing_of_the_others() -> None:
+def test_elements_that_no_thread_wrote_say_nothing_of_the_others():
     half = run(Gemm(9, 9, 9), lambda a, b: np.where(np.arange(9) < 4, 2 * a @ b, np.nan))
     told = {one.key for one in explanations(half, signature(OF_SQUARES))}
     assert "every sum is counted 2 times" in told
     assert half.first_wrong == (0, 0) and half.unwritten.sum() == 9 * 5
 
 
-def test_the_first_wrong_element_may_be_the_second_launchs() -> None:
+def test_the_first_wrong_element_may_be_the_second_launchs():
     one = run(Gemm(2, 2, 2), lambda a, b: a @ b)
     assert replace(one, wrong_again=np.array([[False, True], [True, True]])).first_wrong == (0, 1)
 
 
-def test_what_explains_every_shape_is_the_cause() -> None:
+def test_what_explains_every_shape_is_the_cause():
     """A·A at one shape, and lost terms at both."""
     own = signature(OF_SQUARES)
     runs = [run(Gemm(n, n, n), lambda a, b: a[:, 1:] @ b[1:]) for n in (5, 9)]
@@ -175,9 +175,7 @@ SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8,
         (OF_SHAPES, lambda s: s.n > 4, ""),
     ],
 )  # fmt: skip
-def test_where_a_kernel_is_right_is_said_if_it_is_simple(
-    parameters: str, right: Callable[[Gemm], bool], rule: str
-) -> None:
+def test_where_a_kernel_is_right_is_said_if_it_is_simple(parameters, right, rule):
     """Of blocks of 4×1."""
     launch = replace(LAUNCH, block=(4, 1, 1))
     bench: Any = SimpleNamespace(signature=signature(parameters), launch=launch)
@@ -186,7 +184,7 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("float", 0.0), ("__nv_bfloat16", 2.0**-8)])
-def test_what_rounding_explains_by_hand(kind: str, unit: float) -> None:
+def test_what_rounding_explains_by_hand(kind, unit):
     """Of two terms, with a third for what C held, in float: three units of Σ|a||b| = 4; and one
     of C's own type."""
     own = signature(OF_SHAPES.replace("float", kind))

@@ -23,9 +23,7 @@ def shown() -> list[Exhibit]:
 
 
 @pytest.mark.long
-def test_the_page_and_the_results_tell_what_happens_now(
-    shown: list[Exhibit], tmp_path: Path
-) -> None:
+def test_the_page_and_the_results_tell_what_happens_now(shown, tmp_path):
     """`uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md`
     writes them."""
     habits = [*habits_of_checking()]
@@ -34,13 +32,13 @@ def test_the_page_and_the_results_tell_what_happens_now(
     assert read_json(tmp_path / "mistakes.json") == read_json(COMMITTED / results.RESULTS)
 
 
-def test_the_gallery_can_be_typeset() -> None:
+def test_the_gallery_can_be_typeset():
     source = ROOT / "reports" / "mistakes.typ"
     assert report.typeset(source, {"mistakes": COMMITTED}).startswith(b"%PDF")
 
 
 @pytest.mark.long
-def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
+def test_what_a_classroom_checks_misses_most(shown):
     assert {one.name for one in shown} == {file.stem for file in GALLERY.parent.glob("*.cu")}
     missed = [one.name for one in shown if one.caught["ones"] == MISSED]
     assert len(missed) > len(shown) / 2
@@ -49,7 +47,7 @@ def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
     assert never == {"diagonal_twice"}
 
 
-def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
+def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path):
     source = tmp_path / "last_slab.cu"
     source.write_text((GALLERY.parent / "last_slab.cu").read_text())
     entry = read_yaml(GALLERY)["last_slab"] | {"kind": "race"}
@@ -60,16 +58,14 @@ def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
         exhibit(source, entry)
 
 
-def test_habits_of_checking_hide_what_is_wrong() -> None:
+def test_habits_of_checking_hide_what_is_wrong():
     told = " ".join(habit.shown for habit in habits_of_checking())
     for part in ("0 of 10000 elements are wrong", "0 elements are wrong", "differ in 0 elements",
                  "12 of 12 elements are wrong. With A and B exchanged, 0 are"):  # fmt: skip
         assert part in told
 
 
-def test_the_committed_results_are_of_todays_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_committed_results_are_of_todays_sources(tmp_path, monkeypatch):
     """Reports show them without running the gallery."""
     assert results.current()
     own = Path(shutil.copytree(results.SOURCES, tmp_path / "own"))

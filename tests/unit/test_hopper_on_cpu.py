@@ -12,7 +12,7 @@ from support import the_catalogue
 from matmul_sweep.build.binaries import flags
 from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
 from matmul_sweep.catalogue.architectures import target
-from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant
+from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -62,7 +62,7 @@ def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_kernel_is_right(name: str, tmp_path: Path) -> None:
+def test_a_kernel_is_right(name, tmp_path):
     """The workflow verifies those of the catalogue."""
     found = products(KERNELS.variant(name), SHAPES[name], tmp_path)
     assert all(one.share <= 1 for one in found)
@@ -79,7 +79,7 @@ def test_a_kernel_is_right(name: str, tmp_path: Path) -> None:
     ],
     ids=lambda kernel: kernel.name,
 )
-def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel, tmp_path):
     variant = on_a_small_card(kernel.variants[0])
     odd, even = ("130x21", "40x72") if kernel.product.symmetric else ("37x41x70", "37x48x72")
     shape = kernel.product.parse(odd)
@@ -90,7 +90,7 @@ def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel: Kernel, tmp_pa
     assert (done.writers["thread"] >= 0).all()
 
 
-def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
+def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path):
     """Where the block asked for less than it uses."""
     kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
     shape = kernel.product.parse(SHAPES["exchange"][0])
@@ -100,7 +100,7 @@ def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bug", [bug for bug, entry in BUGS.items() if "watched" in entry])
 @pytest.mark.usefixtures("unoptimised")
-def test_the_watcher_finds_a_planted_bug(bug: str, tmp_path: Path) -> None:
+def test_the_watcher_finds_a_planted_bug(bug, tmp_path):
     entry = BUGS[bug]
     variant = KERNELS.variant(entry["kernel"])
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
@@ -110,9 +110,7 @@ def test_the_watcher_finds_a_planted_bug(bug: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", FOR_THE_CARD, ids=lambda variant: variant.name)
-def test_it_compiles_for_the_card_without_spills_or_losses(
-    variant: Variant, tmp_path: Path
-) -> None:
+def test_it_compiles_for_the_card_without_spills_or_losses(variant, tmp_path):
     """As ptxas says, which tells of a loss where it ignores setmaxnreg, or lets wgmma run one by
     one. A few bytes are spilt outside of the loops: by nvcc of persistent_bf16, where it stores
     halves, and by NVRTC of streamed_bf16 (kernels/WORKLOG.md, Two compilers)."""
@@ -125,7 +123,7 @@ def test_it_compiles_for_the_card_without_spills_or_losses(
 
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.usefixtures("unoptimised")
-def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
+def test_a_planted_bug_is_found(bug, tmp_path):
     entry = BUGS[bug]
     variant = on_a_small_card(KERNELS.variant(entry["kernel"]))
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)

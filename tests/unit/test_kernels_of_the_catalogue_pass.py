@@ -56,13 +56,13 @@ ALONE = [k for k in KERNELS if k not in TAKE_MORE and not (of_a_triangle(k) or o
 
 
 @pytest.mark.parametrize("kernel", ALONE, ids=lambda kernel: kernel.name)
-def test_a_kernel_of_the_catalogue_is_correct(kernel: Kernel) -> None:
+def test_a_kernel_of_the_catalogue_is_correct(kernel):
     verdict = judge(kernel.code, settings_of(kernel))
     assert verdict.status == CORRECT, verdict.message or verdict.mistakes[0].what
 
 
 @pytest.mark.parametrize("kernel", TAKE_MORE, ids=lambda kernel: kernel.name)
-def test_a_kernel_that_takes_more_is_said_to(kernel: Kernel) -> None:
+def test_a_kernel_that_takes_more_is_said_to(kernel):
     with pytest.raises(UserError, match="cannot be tried alone") as refusal:
         judge(kernel.code, settings_of(kernel))
     assert "\n" not in str(refusal.value)

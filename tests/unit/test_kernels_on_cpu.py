@@ -2,7 +2,6 @@
 tiling of the catalogue does at a shape that a CPU multiplies in a moment."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from emulated import kernel, launched, products, watched_product
@@ -82,11 +81,11 @@ TILINGS = [
 
 
 @pytest.mark.parametrize(("name", "own", "shapes"), TILINGS, ids=str)
-def test_a_tiling_is_right(name: str, own: dict[str, int], shapes: str, tmp_path: Path) -> None:
+def test_a_tiling_is_right(name, own, shapes, tmp_path):
     assert all(one.share <= 1 for one in products(tiled(name, own), shapes.split(), tmp_path))
 
 
-def test_tiles_of_the_folded_triangle_keep_within_c_wherever_rows_begin(tmp_path: Path) -> None:
+def test_tiles_of_the_folded_triangle_keep_within_c_wherever_rows_begin(tmp_path):
     """One to five tile rows. Rows of C begin at a sector, at 16 bytes inside one, or anywhere."""
     shapes = ["20x160", "20x130", "3x127", "7x66", "9x33", "3x2"]
     variant = tiled("gram_tensor/32", {})
@@ -94,7 +93,7 @@ def test_tiles_of_the_folded_triangle_keep_within_c_wherever_rows_begin(tmp_path
         assert not watched_product(variant, tmp_path, shape).findings
 
 
-def test_the_count_of_begun_tiles_is_zero_before_each_launch(tmp_path: Path) -> None:
+def test_the_count_of_begun_tiles_is_zero_before_each_launch(tmp_path):
     header = the_catalogue()["residues"].code.parent / "in_step.cuh"
     body = """
         for (unsigned tile = 0; threadIdx.x == 0 && tile < 7; tile++) {
@@ -105,7 +104,7 @@ def test_the_count_of_begun_tiles_is_zero_before_each_launch(tmp_path: Path) -> 
     assert list(launched(text, tmp_path).ravel()[:7]) == [1, 2, 3, 4, 5, 6, 0]
 
 
-def test_chains_err_less_than_one(tmp_path: Path) -> None:
+def test_chains_err_less_than_one(tmp_path):
     """By 1/√3 where errors are those of random signs."""
     one, three = (
         next(products(tiled("streamed", chains(n)), ["128x64x1536"], tmp_path)) for n in (1, 3)

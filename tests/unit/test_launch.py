@@ -57,7 +57,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Driver:
     return made
 
 
-def test_a_launch_hands_over_its_shape_and_a_pointer_to_each_parameter(calls: Driver) -> None:
+def test_a_launch_hands_over_its_shape_and_a_pointer_to_each_parameter(calls):
     function = Module(Path("mine.cubin")).function("mine")
     function.allow_shared(65536)
     arguments = [ctypes.c_uint64(1 << 20), ctypes.c_int(5)]
@@ -73,7 +73,7 @@ def test_a_launch_hands_over_its_shape_and_a_pointer_to_each_parameter(calls: Dr
     assert calls.calls == ["cuModuleLoad", "cuModuleGetFunction", "cuFuncSetAttribute"]
 
 
-def test_the_driver_hears_that_a_launch_may_overlap(calls: Driver) -> None:
+def test_the_driver_hears_that_a_launch_may_overlap(calls):
     """The bytes are those of cuda.h: an attribute of 72, its value 8 behind its beginning."""
     function = Module(Path("mine.cubin")).function("mine")
     Launch(function, (1, 1, 1), (1, 1, 1), [ctypes.c_int(5)], overlaps=True)(STREAM)
@@ -82,7 +82,7 @@ def test_the_driver_hears_that_a_launch_may_overlap(calls: Driver) -> None:
     assert ctypes.sizeof(driver.Configuration) == 56
 
 
-def test_what_the_driver_refuses_is_its_error(calls: Driver) -> None:
+def test_what_the_driver_refuses_is_its_error(calls):
     calls.error = 1
     with pytest.raises(DriverError, match="cuModuleLoad failed: unknown error"):
         Module(Path("mine.cubin"))
@@ -95,9 +95,7 @@ def split(monkeypatch: pytest.MonkeyPatch) -> Variant:
     return load_catalogue(HOPPER).variant("split")
 
 
-def test_what_a_product_prepares_is_kept(
-    calls: Driver, split: Variant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_product_prepares_is_kept(calls, split, monkeypatch):
     encoded: list[tuple[int, tuple[int, ...]]] = []  # addresses and extents of the maps
 
     def encode(wanted: TensorMap, address: int) -> bytes:
@@ -120,9 +118,7 @@ def test_what_a_product_prepares_is_kept(
     assert calls.calls.count("cuMemFree_v2") == 1
 
 
-def test_a_workspace_that_does_not_fit_is_a_line_with_its_bytes(
-    calls: Driver, split: Variant
-) -> None:
+def test_a_workspace_that_does_not_fit_is_a_line_with_its_bytes(calls, split):
     calls.room = 1000
     with pytest.raises(NoRoom, match="split at 64x64x64 needs a workspace of 32768 bytes"):
         Product(split, Path("sm_90"))(STREAM, Gemm(64, 64, 64), 256, 512, 768)

@@ -101,42 +101,40 @@ def refused(
 
 
 @pytest.mark.parametrize(("line", "said"), TYPED)
-def test_a_command_line(command: Command, refused: Path, sets: Path, line: str, said: str) -> None:
+def test_a_command_line(command, refused, sets, line, said):
     for name in {*line.split()} & {file.name for file in sets.iterdir()}:
         shutil.copytree(sets / name, refused / name)
     assert said in command(*line.split()).error()
 
 
 @pytest.mark.parametrize(("text", "settings", "said"), TRIED, ids=[said for *_, said in TRIED])
-def test_a_hand_in(command: Command, refused: Path, text: str, settings: str, said: str) -> None:
+def test_a_hand_in(command, refused, text, settings, said):
     (refused / "mine.cu").write_text(text)
     assert said in command("try", "mine.cu", *settings.split()).error()
 
 
 @pytest.mark.parametrize(("right", "wrong", "said"), SPOILT)
-def test_a_kernel(command: Command, refused: Path, right: str, wrong: str, said: str) -> None:
+def test_a_kernel(command, refused, right, wrong, said):
     (refused / "mine.cu").write_text(RIGHT_KERNEL.replace(right, wrong))
     (refused / "mine.yaml").write_text(yaml.safe_dump({"mine": CUDA_ENTRY}))
     line = command("multiply", "mine", "17x18x19", "--catalogue", refused / "mine.yaml").error()
     assert "mine" in line and said in line
 
 
-def test_a_cut_file(command: Command, refused: Path, sets: Path) -> None:
+def test_a_cut_file(command, refused, sets):
     for folder in ("a", "b"):
         shutil.copytree(sets / folder, refused / folder)
     os.truncate(refused / "b" / "device.json", 20)
     assert "b/device.json: cut short or damaged" in command("compare", "a", "b").error()
 
 
-def test_a_file_that_takes_long_to_read(
-    command: Command, refused: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_takes_long_to_read(command, refused, monkeypatch):
     monkeypatch.setattr(verdict, "READ_SECONDS", 0.1)
     (refused / "mine.cu").write_text("(a<" * 200000)
     assert "reading it takes more than" in command("try", "mine.cu").error()
 
 
-def test_a_file_of_a_gigabyte(command: Command, refused: Path) -> None:
+def test_a_file_of_a_gigabyte(command, refused):
     (refused / "mine.cu").touch()
     os.truncate(refused / "mine.cu", 1 << 30)
     assert "1,073,741,824 bytes; a source has at most" in command("try", "mine.cu").error()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,12 +18,12 @@ Mine = Callable[..., Variant]
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 
 
-def test_a_simple_entry_is_one_launch(mine: Mine) -> None:
+def test_a_simple_entry_is_one_launch(mine):
     plan = mine(dynamic_shared_bytes=64).plan(Gemm(17, 40, 5))
     assert plan == Plan((Launch((3, 2, 1), (16, 16, 1), 64),))
 
 
-def test_launches_workspace_and_maps_follow_the_shape() -> None:
+def test_launches_workspace_and_maps_follow_the_shape():
     variant = HOPPER.variant("split")
     plan = variant.plan(Gemm(37, 41, 70))
     assert variant.kernel.functions == ("split_a", "split_b", "split", "negate")
@@ -39,7 +38,7 @@ def test_launches_workspace_and_maps_follow_the_shape() -> None:
     assert variant.workspace_bytes(Gemm(37, 41, 70)) == sum(plan.workspace)
 
 
-def test_strides_are_those_of_a_dense_matrix_by_default() -> None:
+def test_strides_are_those_of_a_dense_matrix_by_default():
     in_a, in_b, out = HOPPER.variant("exchange").plan(GemmBf16(5, 16, 24)).maps
     assert (in_a.pointer, in_b.pointer, out.pointer) == (0, 1, 2)
     assert (in_a.strides, in_b.strides, out.strides) == ((48,), (32,), (32,))
@@ -59,14 +58,12 @@ DEVICE = {"blocks": "MULTIPROCESSORS"}
         ({"cluster": 2, "blocks": 1}, 1, (2, 1, 1)),
     ],
 )
-def test_a_grid_has_whole_clusters(
-    mine: Mine, keys: dict[str, Any], columns: int, grid: tuple[int, int, int]
-) -> None:
+def test_a_grid_has_whole_clusters(mine, keys, columns, grid):
     launch = mine(**keys).plan(Gemm(17, columns, 1), "sm_90").launches[0]
     assert launch.grid == grid and launch.cluster == keys["cluster"]
 
 
-def test_a_shape_is_fitted_to_what_is_accepted(mine: Mine) -> None:
+def test_a_shape_is_fitted_to_what_is_accepted(mine):
     variant = mine(accepts={"n": 4, "k": 4}, most_rows=2)
     assert variant.fitted(Gemm(3, 5, 9)) == Gemm(2, 8, 12)
 
@@ -83,13 +80,13 @@ def test_a_shape_is_fitted_to_what_is_accepted(mine: Mine) -> None:
     ],
 )
 def test_instructions_of_one_architecture_are_compiled_for_it_alone(
-    arch: str, since: str, runs: bool, compiled_for: str
-) -> None:
+    arch, since, runs, compiled_for
+):
     assert has_instructions(arch, since) == runs
     assert target(arch, since) == compiled_for
 
 
-def test_a_card_without_the_instructions_is_a_row_that_says_so(tmp_path: Path) -> None:
+def test_a_card_without_the_instructions_is_a_row_that_says_so(tmp_path):
     record = compiled(recipe(HOPPER.variant("exchange"), "sm_80"), tmp_path / "cubin")
     assert record["status"] == "failed"
     assert "needs compute capability 9.0a, not sm_80" in str(record["reason"])

@@ -1,7 +1,6 @@
 """Mistakes in classroom kernels (trial/mistakes.yaml) are found without a GPU; their kind and line
 are named. That the kernels pass without a mistake is held in test_card.py."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried"
         (range(6), [], "all elements"),
     ],
 )
-def test_wrong_elements_are_said_by_their_rows_and_columns(
-    rows: Iterable[int], columns: list[int], words: str
-) -> None:
+def test_wrong_elements_are_said_by_their_rows_and_columns(rows, columns, words):
     mask = np.zeros((6, 4), bool)
     mask[[*rows]] = mask[:, columns] = True
     assert described(mask) == words
@@ -37,7 +34,7 @@ def test_wrong_elements_are_said_by_their_rows_and_columns(
 
 @pytest.mark.long
 @pytest.mark.parametrize("mistake", PLANTED.values(), ids=PLANTED)
-def test_a_planted_mistake_is_found(mistake: dict[str, str], tmp_path: Path) -> None:
+def test_a_planted_mistake_is_found(mistake, tmp_path):
     text = (KERNELS / f"{mistake['kernel']}.cu").read_text()
     assert text.count(mistake["right"]) == 1
     text = text.replace(mistake["right"], mistake["wrong"])

@@ -1,7 +1,5 @@
 """Inline PTX on the CPU: each instruction against what NumPy or the PTX ISA says."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from emulated import LANES, kernel, launched, mistakes
@@ -52,7 +50,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize("watch", [False, True])
-def test_an_instruction_means_what_ptx_says(watch: bool, tmp_path: Path) -> None:
+def test_an_instruction_means_what_ptx_says(watch, tmp_path):
     cases = "".join(f"case {b}: {{ {body} break; }}\n" for b, (body, _) in enumerate(WORDS))
     text = kernel(
         "__shared__ __align__(16) float s[64]; int x = threadIdx.x, r = 7; unsigned u = 3 * x;\n"
@@ -95,9 +93,7 @@ BYTES = {"f16": 2, "bf16": 2, "s8": 1, "u8": 1, "f64": 8}
 @pytest.mark.parametrize(
     "case", MATRICES, ids=lambda case: "-".join(map(str, (*case[0], *case[1:3])))
 )
-def test_mma_multiplies_fragments(
-    case: tuple[tuple[int, int, int], str, str, str, str, str], tmp_path: Path
-) -> None:
+def test_mma_multiplies_fragments(case, tmp_path):
     (m, n, k), of_a, of_sum, row_a, column_a, row_b = case
     packed = 1 if of_a == "f64" else 4 // BYTES.get(of_a, 4)
     words_a, words_b, sums = m * k // 32 // packed, k * n // 32 // packed, m * n // 32
@@ -138,7 +134,7 @@ def test_mma_multiplies_fragments(
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("trans", ["", ".trans"])
-def test_ldmatrix_and_stmatrix_move_matrices(count: int, trans: str, tmp_path: Path) -> None:
+def test_ldmatrix_and_stmatrix_move_matrices(count, trans, tmp_path):
     """Each lane gets two elements of each matrix, and stores them where the other one has them."""
     registers = ", ".join(f"%{i}" for i in range(count))
     stored = ", ".join(f"%{i + 1}" for i in range(count))
@@ -175,7 +171,7 @@ def test_ldmatrix_and_stmatrix_move_matrices(count: int, trans: str, tmp_path: P
         ('asm volatile("cp.async.bulk.commit_group;");', "cp.async.bulk.commit_group"),
     ],
 )
-def test_an_unknown_instruction_is_named(statement: str, named: str, tmp_path: Path) -> None:
+def test_an_unknown_instruction_is_named(statement, named, tmp_path):
     with pytest.raises(NotRunnable, match=rf"on the CPU: PTX instruction {named}$"):
         launched(kernel(f"int x = 0; {statement} C[0] = x;"), tmp_path)
 
@@ -190,7 +186,7 @@ def test_an_unknown_instruction_is_named(statement: str, named: str, tmp_path: P
         'asm("add.u32 %0, %1, %2;" : "=r"(x) : "r"(a)\n"r"(b));',  # nvcc does without the comma
     ],
 )  # fmt: skip
-def test_a_statement_keeps_its_lines(text: str) -> None:
+def test_a_statement_keeps_its_lines(text):
     after = translated(text)
     assert "asm" not in after
     assert after.count("\n") == text.count("\n")
@@ -199,6 +195,6 @@ def test_a_statement_keeps_its_lines(text: str) -> None:
     ]
 
 
-def test_what_cannot_be_translated_stays() -> None:
+def test_what_cannot_be_translated_stays():
     text = 'asm("..." : OPERANDS); asm volatile("...'
     assert translated(text) == text

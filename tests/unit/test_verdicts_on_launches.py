@@ -2,7 +2,6 @@
 only some launches show are found."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -158,7 +157,7 @@ VERDICTS |= {
         for name, row in VERDICTS.items()
     ],
 )
-def test_the_verdict_says(text: str, right: str, wrong: str, wanted: str, tmp_path: Path) -> None:
+def test_the_verdict_says(text, right, wrong, wanted, tmp_path):
     assert right in text
     file = tmp_path / "f.cu"
     file.write_text(text.replace(right, wrong))
@@ -167,7 +166,7 @@ def test_the_verdict_says(text: str, right: str, wrong: str, wanted: str, tmp_pa
 
 
 @pytest.mark.long
-def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path: Path) -> None:
+def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path):
     """A large C does not show that only the first 8 of every 16 rows are written."""
     file = tmp_path / "f.cu"
     square = KERNEL.replace("int m, int n, int k", "int n").replace("< k", "< n")
@@ -181,7 +180,7 @@ def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path: Path) -> None:
     assert "here all are n" in page and "128x128x128 right in the blocks that were tried" in page
 
 
-def test_too_few_shapes_are_not_correct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_shapes_are_not_correct(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict, "RUN_SECONDS", 0.0)
     file = tmp_path / "f.cu"
     file.write_text(RIGHT)
@@ -191,7 +190,7 @@ def test_too_few_shapes_are_not_correct(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.long
-def test_the_second_block_of_a_wide_tile_is_tried(tmp_path: Path) -> None:
+def test_the_second_block_of_a_wide_tile_is_tried(tmp_path):
     """A thread of 32×32 computes 4×4 elements; all blocks take A from the first one's rows."""
     body = (
         "for (int i = threadIdx.y; i < 128; i += 32) for (int j = threadIdx.x; j < 128; j += 32) {"

@@ -1,7 +1,5 @@
 """wmma on the CPU against NumPy."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from emulated import kernel, launched, mistakes
@@ -29,9 +27,7 @@ PRODUCTS = [
 @pytest.mark.parametrize(
     "case", PRODUCTS, ids=lambda case: "-".join(map(str, (*case[0], *case[1:])))
 )
-def test_a_product_of_fragments(
-    case: tuple[tuple[int, int, int], str, str, str, str, str], tmp_path: Path
-) -> None:
+def test_a_product_of_fragments(case, tmp_path):
     """C = 2·(A·B + D), where the factor is that of each element of the sums' fragment."""
     (m, n, k), of_a, stored, of_sum, left, right = case
     rng = np.random.default_rng(0)
@@ -77,7 +73,7 @@ def test_a_product_of_fragments(
          "if (threadIdx.x > 31) return;\nwmma::load_matrix_sync(a, s + 256, 16);", "race", 10),
     ],
 )  # fmt: skip
-def test_what_a_warp_does_wrong(body: str, kind: str, line: int, tmp_path: Path) -> None:
+def test_what_a_warp_does_wrong(body, kind, line, tmp_path):
     text = kernel(
         "wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;\n"
         "wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b;\n"

@@ -2,7 +2,6 @@
 half and bfloat16, cooperative groups, printf."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,7 +110,7 @@ __constant__ float two[2] = {1, 2};"""
 
 
 @pytest.mark.parametrize("watch", [False, True])
-def test_a_word_means_what_cuda_says(watch: bool, tmp_path: Path) -> None:
+def test_a_word_means_what_cuda_says(watch, tmp_path):
     """Each word in a block of its own, for one compilation."""
     cases = "".join(f"case {b}: {{ {body} break; }}\n" for b, (body, _) in enumerate(WORDS))
     text = kernel(
@@ -128,7 +127,7 @@ def test_a_word_means_what_cuda_says(watch: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "header"), [("float16", "fp16"), ("bfloat16", "bf16")])
-def test_short_floats_round_like_ieee(name: str, header: str, tmp_path: Path) -> None:
+def test_short_floats_round_like_ieee(name, header, tmp_path):
     """Sums, products and conversions, bit for bit, of numbers that need rounding."""
     kind, cpp = np.dtype(name), DTYPES[name].cpp
     body = (
@@ -144,7 +143,7 @@ def test_short_floats_round_like_ieee(name: str, header: str, tmp_path: Path) ->
     np.testing.assert_array_equal(c.ravel(), total + y)
 
 
-def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
+def test_a_half_rounds_as_numpy_does(tmp_path):
     """Zeros, ties, denormals, what overflows, infinities and NaN too."""
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
     rng = np.random.default_rng(0)
@@ -159,7 +158,7 @@ def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
     np.testing.assert_array_equal(c.ravel()[: values.size], rounded)
 
 
-def test_a_lane_that_others_wait_for_in_vain_is_reported(tmp_path: Path) -> None:
+def test_a_lane_that_others_wait_for_in_vain_is_reported(tmp_path):
     text = kernel("if (threadIdx.x != 5) C[threadIdx.x] = __shfl_sync(~0u, A[0], 0);")
     said = r"divergent warp in block .* waits at line 4"
     [finding] = launched(text, tmp_path, watch=True).findings

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
-from pathlib import Path
 
 import pytest
 import yaml
@@ -27,15 +26,12 @@ def named_files(recipe: str) -> set[str]:
     return {file for row in rows for file in re.findall("`(.+?)`", row)}
 
 
-def texts(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes()
-            for file in folder.rglob("*") if file.is_file()}  # fmt: skip
-
-
 def changed(project: Project) -> set[str]:
-    """The files of a copy that are others than the project's."""
-    old, new = (texts(folder / "kernels") for folder in (ROOT, project.folder))
-    return {f"kernels/{name}" for name in new if old.get(name) != new[name]}
+    """The files of kernels/ in a copy that are others than the project's."""
+    files = [file for file in project.path("kernels").rglob("*") if file.is_file()]
+    names = {str(file.relative_to(project.folder)): file.read_bytes() for file in files}
+    return {name for name, text in names.items()
+            if not (ROOT / name).exists() or (ROOT / name).read_bytes() != text}  # fmt: skip
 
 
 def run(project: Project, *command: str) -> None:
