@@ -24,6 +24,7 @@ from matmul_sweep.experiment.report.facts.beside import ladders, published
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.facts.published import DataSet, entries
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.facts.report import operations
 from matmul_sweep.experiment.report.facts.ways import WAYS, speedups, widest
 from matmul_sweep.experiment.report.figures.figure_base import source_line, way_note
 from matmul_sweep.experiment.report.numbers import significant
@@ -82,10 +83,10 @@ def packed(text: str) -> str:
 def story(results: Results) -> dict[str, Any]:
     """What the first page tells. Without a GPU its times are those of a published card."""
     shown = published(results) or results
-    found = ladders(results)
+    found, known = ladders(results), operations()
     views = {name: shown.of(name, reduced=True) for name in OPERATIONS}
     drawn = {
-        f"{name}-{step['name']}": {"layout": step["layout"], "factors": factors(name)}
+        f"{name}-{step['name']}": {"layout": step["layout"], "factors": known[name]["factors"]}
         for name, ladder in found.items()
         for step in ladder["steps"]
         if step["layout"]
@@ -93,7 +94,7 @@ def story(results: Results) -> dict[str, Any]:
     return {
         "ladders": found,
         "words": {name: in_words(operation) for name, operation in OPERATIONS.items()},
-        "work": {name: operation.work for name, operation in OPERATIONS.items()},
+        "work": {name: own["work"] for name, own in known.items()},
         "bars": {name: bars(views[name], ladder) for name, ladder in found.items()},
         "pictures": pictures(drawn),
         "absent": {name: absence(results.of(name)) for name in OPERATIONS},
@@ -105,12 +106,6 @@ def story(results: Results) -> dict[str, Any]:
         "worklog": quoted(),
         "source_of_times": source_line(shown),
     }
-
-
-def factors(operation: str) -> list[str]:
-    """The names of the factors of C."""
-    known = OPERATIONS[operation]
-    return ["Aᵀ" if known.left_transposed else "A", "AB"[known.right]]
 
 
 def absence(view: Results) -> str:
