@@ -53,7 +53,7 @@ def laid(array: Any, how: str) -> Any:
 @pytest.mark.parametrize("accuracy", ["float32", "ieee"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "odd"])
-def test_gemm(torch: Any, dtype: str, layout: str, accuracy: str) -> None:
+def test_gemm(torch, dtype, layout, accuracy):
     for m, n, k in SHAPES:
         a, b = (torch.randn(*s, device="cuda").to(getattr(torch, dtype)) for s in ((m, k), (k, n)))
         own = laid(a, layout), laid(b, layout)
@@ -77,7 +77,7 @@ def test_gemm(torch: Any, dtype: str, layout: str, accuracy: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
-def test_gram(torch: Any, dtype: str, layout: str) -> None:
+def test_gram(torch, dtype, layout):
     for m, n in ((300, 500), (1000, 96), (7, 3), (2048, 2048)):
         a = torch.randn(m, n, dtype=getattr(torch, dtype), device="cuda")
         check(torch, matmul_sweep.gram(laid(a, layout)), a.T, a)
@@ -88,7 +88,7 @@ SIDES = [(256, 64), (2048, 2048), (776, 4104), (8, 8), (1001, 999), (3, 5000)]
 
 
 @pytest.mark.parametrize("kernel", [None, "gram_naive_bf16", "gram_padded_bf16"])
-def test_gram_in_bfloat16_is_symmetric_and_adds_d(torch: Any, kernel: Any) -> None:
+def test_gram_in_bfloat16_is_symmetric_and_adds_d(torch, kernel):
     for m, k in SIDES:
         x = torch.randn(m, k, device="cuda").bfloat16()
         made = matmul_sweep.gram(x.T, kernel=kernel)
@@ -105,7 +105,7 @@ def test_gram_in_bfloat16_is_symmetric_and_adds_d(torch: Any, kernel: Any) -> No
         assert torch.equal(again, added)
 
 
-def test_gemm_in_bfloat16_adds_in_its_store(torch: Any) -> None:
+def test_gemm_in_bfloat16_adds_in_its_store(torch):
     for m, n, k in ((256, 256, 64), (2048, 2048, 2048), (1001, 776, 4104)):
         a, b, d = (torch.randn(*s, device="cuda").bfloat16() for s in ((m, k), (k, n), (m, n)))
         made = matmul_sweep.gemm(a, b, d=d, alpha=-1.5, beta=0.75)
@@ -116,7 +116,7 @@ def test_gemm_in_bfloat16_adds_in_its_store(torch: Any) -> None:
         assert torch.equal(again, made)
 
 
-def test_muons_step(torch: Any) -> None:
+def test_muons_step(torch):
     muon = runpy.run_path(str(ROOT / "examples" / "muon.py"))
     # Where rows have odd lengths, no kernel adds in its store, so C is rounded twice.
     for m, k, most in ((256, 512, 1.05), (500, 700, 1.35)):
@@ -129,13 +129,13 @@ def test_muons_step(torch: Any) -> None:
         assert of_own <= most * of_others
 
 
-def test_stacks(torch: Any) -> None:
+def test_stacks(torch):
     a, b = torch.randn(5, 64, 40, device="cuda"), torch.randn(5, 40, 72, device="cuda")
     check(torch, matmul_sweep.gemm(a, b), a, b)
     check(torch, matmul_sweep.gemm(a, b[0]), a, b[0])
 
 
-def test_infinities_and_nan_are_those_of_pytorch(torch: Any) -> None:
+def test_infinities_and_nan_are_those_of_pytorch(torch):
     a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
     a[5, 7], a[9, 100], b[3, 11] = float("inf"), float("nan"), float("-inf")
     own, other = matmul_sweep.gemm(a, b), torch.mm(a, b)
@@ -145,14 +145,14 @@ def test_infinities_and_nan_are_those_of_pytorch(torch: Any) -> None:
     torch.testing.assert_close(own[finite], other[finite], rtol=1e-3, atol=1e-2)
 
 
-def test_every_run_has_the_same_bits(torch: Any) -> None:
+def test_every_run_has_the_same_bits(torch):
     for size in (200, 2048):
         a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
         first = matmul_sweep.gemm(a, b)
         assert all(torch.equal(matmul_sweep.gemm(a, b), first) for _ in range(10))
 
 
-def test_it_goes_on_the_current_stream_and_nobody_waits(torch: Any) -> None:
+def test_it_goes_on_the_current_stream_and_nobody_waits(torch):
     a, b = (torch.zeros(2048, 2048, device="cuda") for _ in range(2))
     matmul_sweep.gemm(a, b)  # compiled
     stream = torch.cuda.Stream()
@@ -168,7 +168,7 @@ def test_it_goes_on_the_current_stream_and_nobody_waits(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [256, 2048])
-def test_a_graph_captures_it(torch: Any, size: int) -> None:
+def test_a_graph_captures_it(torch, size):
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
     matmul_sweep.gemm(a, b)
     graph = torch.cuda.CUDAGraph()
@@ -181,7 +181,7 @@ def test_a_graph_captures_it(torch: Any, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [200, 600, 2048])
-def test_streams_do_not_disturb_each_other(torch: Any, size: int) -> None:
+def test_streams_do_not_disturb_each_other(torch, size):
     pairs = [[torch.randn(size, size, device="cuda") for _ in range(2)] for _ in range(4)]
     expected = [matmul_sweep.gemm(a, b, kernel="streamed") for a, b in pairs]
     streams = [torch.cuda.Stream() for _ in pairs]
@@ -196,7 +196,7 @@ def test_streams_do_not_disturb_each_other(torch: Any, size: int) -> None:
             assert torch.equal(c, wanted)
 
 
-def test_a_thread_that_has_no_context_yet(torch: Any) -> None:
+def test_a_thread_that_has_no_context_yet(torch):
     a, b = (torch.randn(300, 300, device="cuda") for _ in range(2))
     found: list[Any] = []
     threads = [
@@ -211,7 +211,7 @@ def test_a_thread_that_has_no_context_yet(torch: Any) -> None:
         check(torch, c, a, b)
 
 
-def test_mistakes_are_pytorchs_errors(torch: Any) -> None:
+def test_mistakes_are_pytorchs_errors(torch):
     a = torch.zeros(8, 8, device="cuda")
     for arrays in ((a, a.cpu()), (a, a.double()), (a.cpu(), a.cpu()), (a, a[:5]), (a, a, a)):
         with pytest.raises(RuntimeError):
@@ -221,7 +221,7 @@ def test_mistakes_are_pytorchs_errors(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["cupy", "jax.numpy", "numpy"])
-def test_other_libraries(torch: Any, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_libraries(torch, library, monkeypatch):
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     made = pytest.importorskip(library).asarray
     a, b = (np.random.default_rng(i).standard_normal((300, 300), np.float32) for i in range(2))
@@ -231,7 +231,7 @@ def test_other_libraries(torch: Any, library: str, monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(matmul_sweep.gram(a.astype(float)), a.T.astype(float) @ a, atol=1e-9)
 
 
-def test_cupys_streams_and_views(torch: Any) -> None:
+def test_cupys_streams_and_views(torch):
     cupy = pytest.importorskip("cupy")
     with cupy.cuda.Stream(non_blocking=True):
         a, b = (cupy.random.standard_normal((300, 300), dtype=cupy.float32) for _ in range(2))
@@ -239,7 +239,7 @@ def test_cupys_streams_and_views(torch: Any) -> None:
         np.testing.assert_allclose(c.get(), 2 * (a.get().T @ b.get()), atol=1e-3)
 
 
-def test_a_graph_of_cupys_writes_into_no_other_array(torch: Any) -> None:
+def test_a_graph_of_cupys_writes_into_no_other_array(torch):
     """CuPy's pool hands out again what a call gave back, and the graph is launched afterwards."""
     cupy = pytest.importorskip("cupy")
     with cupy.cuda.Stream(non_blocking=True) as stream:
@@ -269,7 +269,7 @@ def gradients(product: Callable[..., Any], a: Any, b: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("stack", [(), (3,)])
-def test_the_operator_has_gradients_and_compiles(torch: Any, own: Any, stack: tuple[int]) -> None:
+def test_the_operator_has_gradients_and_compiles(torch, own, stack):
     a, b = torch.randn(*stack, 64, 48, device="cuda"), torch.randn(48, 80, device="cuda")
     torch.library.opcheck(own.gemm, (a, b), test_utils=("test_schema", "test_faketensor"))
     for found, expected in zip(
@@ -281,7 +281,7 @@ def test_the_operator_has_gradients_and_compiles(torch: Any, own: Any, stack: tu
     torch.testing.assert_close(fused(a, b), c.mT @ c, rtol=1e-3, atol=1e-2)
 
 
-def test_patch_takes_products_and_gives_them_back(torch: Any, own: Any) -> None:
+def test_patch_takes_products_and_gives_them_back(torch, own):
     layer, x = torch.nn.Linear(96, 64, device="cuda"), torch.randn(32, 96, device="cuda")
     expected = layer(x)
     with own.patch() as taken:

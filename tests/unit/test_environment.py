@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 import yaml
@@ -66,11 +65,11 @@ def conda() -> dict[str, str]:
     return dict(map(split, [*packages, *by_pip["pip"]]))
 
 
-def test_conda_installs_what_pypi_installs() -> None:
+def test_conda_installs_what_pypi_installs():
     assert set(conda()) - CONDA_ONLY == set(pypi())
 
 
-def test_versions_pinned_by_both_are_the_same() -> None:
+def test_versions_pinned_by_both_are_the_same():
     ours, theirs = pypi(), conda()
     pinned = {name for name, version in ours.items() if version} - OTHER_VERSION
     assert pinned
@@ -78,13 +77,13 @@ def test_versions_pinned_by_both_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("requirement", [*PROJECT["project"]["dependencies"], *EXTRAS["compiler"]])
-def test_the_library_changes_no_package_of_a_program_that_it_joins(requirement: str) -> None:
+def test_the_library_changes_no_package_of_a_program_that_it_joins(requirement):
     """It says which versions are too old, and no more; .ci/run tries the oldest that it takes."""
     assert [bound.operator for bound in Requirement(requirement).specifier] == [">="]
 
 
 @pytest.mark.long
-def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> None:
+def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path):
     lists = [EXTRAS["classroom"], GROUPS["classroom"]]
     known, everything = packages_of(*lists), packages_of(*EXTRAS.values(), *GROUPS.values())
     missing = {split(name)[0] for name in everything} - {split(name)[0] for name in known}
@@ -107,7 +106,7 @@ def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> N
     assert page.exists() and picture.exists()
 
 
-def test_the_version_is_the_same_wherever_it_stands() -> None:
+def test_the_version_is_the_same_wherever_it_stands():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
     latest = re.search(
         r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M

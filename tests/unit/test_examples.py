@@ -32,9 +32,7 @@ STEPS: list[Callable[[np.ndarray], np.ndarray]] = [
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_muons_step_brings_all_singular_values_near_one(
-    step: Callable[[np.ndarray], np.ndarray],
-) -> None:
+def test_muons_step_brings_all_singular_values_near_one(step):
     x = np.random.default_rng(49).standard_normal((12, 30))
     x /= np.linalg.norm(x)
     left, values, right = np.linalg.svd(x, full_matrices=False)
@@ -50,7 +48,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     yield from installed(monkeypatch)
 
 
-def test_the_first_products_of_the_documents(card: Card) -> None:
+def test_the_first_products_of_the_documents(card):
     code = documented_python("docs/library.md", "gemm(a, b)  # A·B")
     a, b = laid(whole_numbers(5, 7), "rows"), laid(whole_numbers(7, 6, seed=1), "rows")
     names: dict[str, Any] = {"a": Given(a), "b": Given(b)}
@@ -59,7 +57,7 @@ def test_the_first_products_of_the_documents(card: Card) -> None:
     assert len(card.launched) > 1
 
 
-def test_the_iteration_of_the_documents(card: Card) -> None:
+def test_the_iteration_of_the_documents(card):
     code = documented_python("docs/library.md", "b = gram(s.T")
     x = np.random.default_rng(46).uniform(-0.3, 0.3, (8, 16)).astype("bfloat16")
     names = {"x": Given(laid(x, "rows")), "gram": matmul_sweep.gram, "gemm": matmul_sweep.gemm}
@@ -74,7 +72,7 @@ SIGNATURES = documented_python("docs/library.md", "gemm(a, b, out=None").splitli
 
 
 @pytest.mark.parametrize("line", [line for line in SIGNATURES if "None" in line])
-def test_the_documented_arguments_are_those_of_the_function(line: str) -> None:
+def test_the_documented_arguments_are_those_of_the_function(line):
     name, arguments = re.fullmatch(r"(\w+)\((.*)\)", line).groups()  # type: ignore[union-attr]
     found = inspect.signature(getattr(matmul_sweep, name))
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
@@ -82,7 +80,7 @@ def test_the_documented_arguments_are_those_of_the_function(line: str) -> None:
     assert bare == [*wanted.parameters.values()]
 
 
-def test_the_other_documented_calls(card: Card) -> None:
+def test_the_other_documented_calls(card):
     names = {"prepare": matmul_sweep.prepare, "kernels": matmul_sweep.kernels}
     for line in SIGNATURES:
         if "None" not in line:

@@ -109,15 +109,13 @@ def launch_in(text: str, path: Path = Path("f.cu")) -> FileLaunch | None:
 @pytest.mark.parametrize(
     ("text", "shape", "grid", "block", "shared"), LAUNCHES.values(), ids=[*LAUNCHES]
 )
-def test_the_launch_at_a_shape(
-    text: str, shape: Gemm, grid: tuple[int, ...], block: tuple[int, ...], shared: int
-) -> None:
+def test_the_launch_at_a_shape(text, shape, grid, block, shared):
     program = launch_in(text)
     told = program and program.at(shape)
     assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
 
 
-def test_constants_and_macros_of_a_header_beside_count(tmp_path: Path) -> None:
+def test_constants_and_macros_of_a_header_beside_count(tmp_path):
     (tmp_path / "sizes.h").write_text(
         "const int T = 8;\n#define UP(a, b) (((a) + (b) - 1) / (b))\n"
     )
@@ -135,7 +133,7 @@ OF_STRUCTS = (
 
 @pytest.mark.parametrize("copy", ["Matrix d = C;", "Matrix c, d; c = d, d = C;",
     "Matrix d; int w; d.rows = C.rows; d.cols = w = C.cols;"])  # fmt: skip
-def test_a_copy_of_a_struct_has_its_sizes(copy: str) -> None:
+def test_a_copy_of_a_struct_has_its_sizes(copy):
     program = launch_in(
         f"{OF_STRUCTS}void go(Matrix A, Matrix B, Matrix C) {{ {copy}"
         "f<<<dim3(C.cols / 8, C.rows / 4), dim3(8, 4)>>>(A, B, d); }"
@@ -149,7 +147,7 @@ def test_a_copy_of_a_struct_has_its_sizes(copy: str) -> None:
     [("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
      ("sms()", ""), ("m + n + k", "")],
 )  # fmt: skip
-def test_what_is_passed_beside_the_dimensions_follows_from_them(passed: str, wanted: str) -> None:
+def test_what_is_passed_beside_the_dimensions_follows_from_them(passed, wanted):
     program = launch_in(
         KERNEL.format(numbers="int m, int n, int k, int other")
         + f"{GO}{{ f<<<dim3(n / 8, m / 8), 64>>>(a, b, c, m, n, k, {passed}); }}"
@@ -157,7 +155,7 @@ def test_what_is_passed_beside_the_dimensions_follows_from_them(passed: str, wan
     assert program and program.expression(6) == wanted
 
 
-def test_what_is_not_known_is_none() -> None:
+def test_what_is_not_known_is_none():
     assert launch_in(SQUARE + "int main() {}") is None
     unknown = launch_in(SQUARE + "int main() { f<<<sms(), 64>>>(0, 0, 0, 9); }")
     assert unknown and unknown.own.grid is None and unknown.own.block == (64, 1, 1)
@@ -167,7 +165,7 @@ def test_what_is_not_known_is_none() -> None:
     assert told and told.grid == (3, 1, 1)
 
 
-def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
+def test_a_program_that_goes_on_for_ever_is_given_up():
     again = "int again(int n) { return again(n); }\n"
     assert launch_in(again + SQUARE + "int main() { f<<<again(1), 1>>>(0, 0, 0, 1); }") is None
 
@@ -187,9 +185,7 @@ def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
         ("int n = atoi(s); f<<<8, 16>>>(0, 0, c, n);", None, True, False),
     ],
 )  # fmt: skip
-def test_what_the_program_says_of_sizes_and_of_c(
-    text: str, own: Gemm | None, constant: bool, zeroes: bool
-) -> None:
+def test_what_the_program_says_of_sizes_and_of_c(text, own, constant, zeroes):
     program = launch_in(SQUARE + f"int main() {{ float *a, *c; {text} }}")
     assert program
     assert (program.own_shape, program.constant, program.zeroes_c) == (own, constant, zeroes)

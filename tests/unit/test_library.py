@@ -4,8 +4,7 @@ import functools
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_numpys_arrays_go_to_the_card_and_back(calls: Card, dtype: str) -> None:
+def test_numpys_arrays_go_to_the_card_and_back(calls, dtype):
     a, b = whole_numbers(5, 7, dtype=dtype), whole_numbers(7, 6, dtype=dtype, seed=1)
     c = matmul_sweep.gemm(a, b)
     assert c.dtype == a.dtype
@@ -47,7 +46,7 @@ def test_numpys_arrays_go_to_the_card_and_back(calls: Card, dtype: str) -> None:
 
 @pytest.mark.parametrize("layout_of_a", LAYOUTS)
 @pytest.mark.parametrize("layout_of_b", LAYOUTS)
-def test_matrices_lie_in_any_way(calls: Card, layout_of_a: str, layout_of_b: str) -> None:
+def test_matrices_lie_in_any_way(calls, layout_of_a, layout_of_b):
     a = laid(whole_numbers(9, 5), layout_of_a)
     b = laid(whole_numbers(5, 8, seed=1), layout_of_b)
     for layout, (alpha, beta) in itertools.product(LAYOUTS, FACTORS):
@@ -60,7 +59,7 @@ def test_matrices_lie_in_any_way(calls: Card, layout_of_a: str, layout_of_b: str
     assert not calls.memory
 
 
-def test_a_factor_of_zero_means_that_nothing_is_multiplied(calls: Card) -> None:
+def test_a_factor_of_zero_means_that_nothing_is_multiplied(calls):
     a, out = Given(np.full((4, 4), NAN, SINGLE)), laid(whole_numbers(4, 4), "rows")
     expected = 3 * out
     matmul_sweep.gemm(a, a, Given(out), alpha=0, beta=3)
@@ -70,7 +69,7 @@ def test_a_factor_of_zero_means_that_nothing_is_multiplied(calls: Card) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_gram_of_any_layout(calls: Card, layout: str, dtype: str) -> None:
+def test_gram_of_any_layout(calls, layout, dtype):
     a = laid(whole_numbers(9, 5, dtype=dtype), layout)
     np.testing.assert_array_equal(matmul_sweep.gram(Given(a)).array, a.T @ a)
     out = laid(whole_numbers(5, 5, dtype=dtype), layout)
@@ -82,7 +81,7 @@ def test_gram_of_any_layout(calls: Card, layout: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("layout_of_d", LAYOUTS)
-def test_d_is_added_in_any_layout(calls: Card, layout: str, layout_of_d: str, dtype: str) -> None:
+def test_d_is_added_in_any_layout(calls, layout, layout_of_d, dtype):
     a = laid(whole_numbers(8, 8, dtype=dtype), layout)
     b = laid(whole_numbers(8, 16, dtype=dtype, seed=1), layout)
     symmetric = whole_numbers(8, 8, dtype=dtype, seed=2)
@@ -101,7 +100,7 @@ def test_d_is_added_in_any_layout(calls: Card, layout: str, layout_of_d: str, dt
             np.testing.assert_array_equal(product(**options).array, out)
 
 
-def test_d_may_be_an_input_or_c(calls: Card) -> None:
+def test_d_may_be_an_input_or_c(calls):
     """As in Muon's step, where A is symmetric: b·A + c·A²."""
     a = whole_numbers(8, 8, dtype="bfloat16")
     a = laid(np.clip(a + a.T, -3, 3), "rows")
@@ -115,7 +114,7 @@ def test_d_may_be_an_input_or_c(calls: Card) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layout_of_d", [*LAYOUTS, "interleaved"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_stack_has_a_stack_of_ds(calls: Card, dtype: str, layout: str, layout_of_d: str) -> None:
+def test_a_stack_has_a_stack_of_ds(calls, dtype, layout, layout_of_d):
     a, d = (whole_numbers(3, 8, 8, dtype=dtype, seed=seed) for seed in (0, 2))
     if layout_of_d == "interleaved":
         given = laid(d.swapaxes(0, 1), "rows").swapaxes(0, 1)
@@ -143,9 +142,7 @@ ADDITIONS = [
 
 
 @pytest.mark.parametrize(("options", "passes", "memory"), ADDITIONS)
-def test_what_an_addition_costs(
-    calls: Card, options: dict[str, Any], passes: int, memory: int
-) -> None:
+def test_what_an_addition_costs(calls, options, passes, memory):
     a, b, c = (laid(whole_numbers(8, 8, seed=seed), "rows") for seed in range(3))
     out, d = Given(c), options.pop("d", None)
     addend = laid(whole_numbers(8, 8, seed=3), d) if d and d != "c" else c.copy()
@@ -166,16 +163,14 @@ IN_ONE_LAUNCH = [
 
 
 @pytest.mark.parametrize(("product", "launched"), IN_ONE_LAUNCH)
-def test_bfloat16_is_scaled_and_added_in_the_kernels_store(
-    calls: Card, product: Callable[..., Any], launched: list[str]
-) -> None:
+def test_bfloat16_is_scaled_and_added_in_the_kernels_store(calls, product, launched):
     x = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
     product(x, Given(laid(np.ones((8, 8), "bfloat16"), "rows")))
     assert calls.launched == launched
 
 
 @pytest.mark.parametrize("alpha", [1, 0])
-def test_without_terms_or_alpha_only_d_is_left(calls: Card, alpha: float) -> None:
+def test_without_terms_or_alpha_only_d_is_left(calls, alpha):
     x = np.full((8, 0 if alpha else 8), NAN, "bfloat16")
     d = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
     made = matmul_sweep.gram(Given(x.T), d=Given(d), alpha=alpha, beta=3).array
@@ -194,9 +189,7 @@ STACKS = [
 
 @pytest.mark.parametrize(("left", "right", "count"), STACKS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_stacks(
-    calls: Card, left: tuple[int, ...], right: tuple[int, ...], count: int, layout: str
-) -> None:
+def test_stacks(calls, left, right, count, layout):
     a, b = laid(whole_numbers(*left), layout), laid(whole_numbers(*right, seed=1), layout)
     made = matmul_sweep.gemm(Given(a), Given(b)).array
     np.testing.assert_array_equal(made, a @ b)
@@ -207,7 +200,7 @@ def test_stacks(
     np.testing.assert_array_equal(out, made)
 
 
-def test_a_stack_whose_matrices_interleave(calls: Card) -> None:
+def test_a_stack_whose_matrices_interleave(calls):
     """Seen as one tall matrix it is column-major, and so is B, but C is a stack by rows."""
     a = laid(whole_numbers(5, 12), "rows").T.reshape(3, 4, 5)
     b = laid(whole_numbers(5, 6, seed=1), "columns")
@@ -216,14 +209,14 @@ def test_a_stack_whose_matrices_interleave(calls: Card) -> None:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
-def test_empty_matrices(calls: Card, m: int, n: int, k: int) -> None:
+def test_empty_matrices(calls, m, n, k):
     a, b = np.zeros((m, k), SINGLE), np.zeros((k, n), SINGLE)
     np.testing.assert_array_equal(matmul_sweep.gemm(a, b), a @ b)
     out = np.ones((m, n), SINGLE)
     np.testing.assert_array_equal(matmul_sweep.gemm(a, b, out, beta=2), 2 * np.ones((m, n)))
 
 
-def test_the_second_call_writes_addresses_and_launches(calls: Card) -> None:
+def test_the_second_call_writes_addresses_and_launches(calls):
     a, b = (Given(laid(whole_numbers(8, 8, seed=seed), "rows")) for seed in (0, 1))
     matmul_sweep.gemm(a, b)
     asked = len(known.requests), len(calls.functions)
@@ -234,7 +227,7 @@ def test_the_second_call_writes_addresses_and_launches(calls: Card) -> None:
     assert len(calls.launched) == 1
 
 
-def test_copies_are_told_of_once(calls: Card) -> None:
+def test_copies_are_told_of_once(calls):
     a, b = whole_numbers(6, 6), whole_numbers(6, 6, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -247,7 +240,7 @@ def test_copies_are_told_of_once(calls: Card) -> None:
 
 
 @pytest.mark.parametrize(("kernel", "loaded"), [("streamed", 2), ("pipelined", 1)])
-def test_streams_do_not_share_a_kernels_variables(calls: Card, kernel: str, loaded: int) -> None:
+def test_streams_do_not_share_a_kernels_variables(calls, kernel, loaded):
     """`streamed` leaves sums and flags in global memory, which is a module's."""
     for stream in (5, 6, 5):
         arrays = [Given(whole_numbers(8, 8), stream) for _ in range(3)]
@@ -259,10 +252,7 @@ def test_streams_do_not_share_a_kernels_variables(calls: Card, kernel: str, load
     ("streams", "launched", "waits"),
     [((5, 5, 5), 5, []), ((5, 6, 7), 7, [(7, 6), (7, 5)]), ((5, None, None), 5, [])],
 )
-def test_c_s_stream_waits_for_those_of_the_inputs(
-    calls: Card, monkeypatch: pytest.MonkeyPatch, streams: tuple[int | None, ...], launched: int,
-    waits: list[tuple[int, int]],
-) -> None:  # fmt: skip
+def test_c_s_stream_waits_for_those_of_the_inputs(calls, monkeypatch, streams, launched, waits):
     found: list[tuple[int, int]] = []
     monkeypatch.setattr(kinds, "wait_for", lambda *pair: found.append(pair))
     arrays = [Given(laid(whole_numbers(8, 8), "rows"), stream) for stream in streams]
@@ -270,7 +260,7 @@ def test_c_s_stream_waits_for_those_of_the_inputs(
     assert (calls.stream, found) == (launched, waits)
 
 
-def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:
+def test_threads_do_not_write_into_one_anothers_launches(calls):
     calls.slow = 0.002
     pairs = [(whole_numbers(8, 8, seed=i), whole_numbers(8, 8, seed=i + 9)) for i in range(4)]
     results: list[tuple[np.ndarray, np.ndarray]] = []
@@ -290,9 +280,7 @@ def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:
 @pytest.mark.parametrize(
     ("accuracy", "wanted"), [("float32", "three_products"), ("ieee", "streamed")]
 )
-def test_the_accuracy_decides_which_dispatch_chooses(
-    calls: Card, accuracy: str, wanted: str
-) -> None:
+def test_the_accuracy_decides_which_dispatch_chooses(calls, accuracy, wanted):
     zeros = Given(np.zeros((1024, 1024), SINGLE))
     matmul_sweep.gemm(zeros, zeros, accuracy=accuracy)
     assert calls.launched[-1] == wanted
@@ -310,9 +298,7 @@ def test_the_accuracy_decides_which_dispatch_chooses(
         ({}, ("gram_tensor_direct",)),
     ],
 )
-def test_gram_in_float64_multiplies_in_several_ways(
-    calls: Card, own: dict[str, str], launches: tuple[str, ...]
-) -> None:
+def test_gram_in_float64_multiplies_in_several_ways(calls, own, launches):
     a = whole_numbers(150, 40, dtype=np.float64)
     c = matmul_sweep.gram(Given(laid(a, "rows")), **own)
     assert calls.launched == [*launches]
@@ -330,16 +316,12 @@ def test_gram_in_float64_multiplies_in_several_ways(
         ("normwise", "sm_80", None),
     ],
 )
-def test_a_large_gram_goes_by_bytes_where_that_is_exact_enough(
-    accuracy: str, arch: str, by_bytes: str | None
-) -> None:
+def test_a_large_gram_goes_by_bytes_where_that_is_exact_enough(accuracy, arch, by_bytes):
     part = cards.chosen(None, accuracy, GRAM, Gram(8192, 8192), arch)
     assert (part.name if part.kernel.arithmetic == "residues" else None) == by_bytes
 
 
-def test_without_memory_for_a_workspace_the_exact_kernel_runs(
-    calls: Card, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_memory_for_a_workspace_the_exact_kernel_runs(calls, monkeypatch):
     zeros = Given(np.zeros((1024, 1024), SINGLE))
     illegal_address = 700
     for code, error in ((driver.OUT_OF_MEMORY, MemoryError), (illegal_address, driver.DriverError)):
@@ -358,7 +340,7 @@ def test_without_memory_for_a_workspace_the_exact_kernel_runs(
     assert calls.launched[-1] == "three_products"
 
 
-def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
+def test_kernels_can_be_compiled_ahead(calls):
     matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
     assert len(calls.compiled) == 2
     matmul_sweep.prepare([(48, 32)])  # gram of float32
@@ -383,9 +365,7 @@ def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
         ([(64, 64, 64)], {"kernel": "nothing"}, ValueError, "nothing"),
     ],
 )
-def test_what_cannot_be_compiled_ahead_is_told(
-    calls: Card, shapes: Any, options: dict[str, Any], error: type[Exception], words: str
-) -> None:
+def test_what_cannot_be_compiled_ahead_is_told(calls, shapes, options, error, words):
     with pytest.raises(error, match=words):
         matmul_sweep.prepare(shapes, **options)
     assert calls.compiled == []
@@ -432,15 +412,13 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arrays", "options", "error", "words"), MISTAKES)
-def test_a_mistake_is_a_sentence_and_nothing_is_launched(
-    calls: Card, arrays: Any, options: Any, error: type[Exception], words: str
-) -> None:
+def test_a_mistake_is_a_sentence_and_nothing_is_launched(calls, arrays, options, error, words):
     with pytest.raises(error, match=words):
         matmul_sweep.gemm(*arrays, **options)
     assert calls.launched == []
 
 
-def test_a_card_that_does_not_run_the_kernel_that_is_named(calls: Card) -> None:
+def test_a_card_that_does_not_run_the_kernel_that_is_named(calls):
     calls.major = 8
     with pytest.raises(RuntimeError, match=r"three_products.* needs compute capability 9.0a, not"):
         matmul_sweep.gemm(square(), square(), kernel="three_products")
@@ -448,9 +426,7 @@ def test_a_card_that_does_not_run_the_kernel_that_is_named(calls: Card) -> None:
     matmul_sweep.gemm(square(), square())
 
 
-def test_memory_that_does_not_suffice_for_numpys_arrays(
-    calls: Card, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_does_not_suffice_for_numpys_arrays(calls, monkeypatch):
     monkeypatch.setattr(calls, "cuMemAlloc_v2", lambda *_: driver.OUT_OF_MEMORY, raising=False)
     a, out = np.zeros((4, 4), SINGLE), np.ones((4, 4), SINGLE)
     with pytest.raises(MemoryError):
@@ -458,9 +434,7 @@ def test_memory_that_does_not_suffice_for_numpys_arrays(
     assert (out == 1).all() and calls.launched == []
 
 
-def test_memory_of_the_cpu_that_calls_itself_cudas(
-    calls: Card, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_of_the_cpu_that_calls_itself_cudas(calls, monkeypatch):
     monkeypatch.setitem(kinds.KINDS, Given.__module__, kinds.Kind)
     monkeypatch.setattr(
         calls, "cuPointerGetAttribute", lambda *_: kinds.INVALID_VALUE, raising=False
@@ -469,7 +443,7 @@ def test_memory_of_the_cpu_that_calls_itself_cudas(
         matmul_sweep.gemm(square(), square(), square())
 
 
-def test_each_gpu_has_its_own_kernels(calls: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_gpu_has_its_own_kernels(calls, monkeypatch):
     """A product of arrays on the second one, while the first is current."""
     entered = list[int]()
     note = lambda context: entered.append(context.value) or 0  # noqa: E731
@@ -484,7 +458,7 @@ def test_each_gpu_has_its_own_kernels(calls: Card, monkeypatch: pytest.MonkeyPat
     assert len(loaded) == 2 and len({*loaded}) == 1
 
 
-def test_columns_beside_one_another_are_apart(calls: Card) -> None:
+def test_columns_beside_one_another_are_apart(calls):
     both = np.zeros((4, 8), SINGLE)
     both[:, :4] = whole_numbers(4, 4)
     a, out = both[:, :4], both[:, 4:]
@@ -492,7 +466,7 @@ def test_columns_beside_one_another_are_apart(calls: Card) -> None:
     np.testing.assert_array_equal(out, a @ a)
 
 
-def test_another_context_is_left_as_it_was(calls: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_context_is_left_as_it_was(calls, monkeypatch):
     used: list[str] = []
     for name in ("Push", "Pop"):
         note = functools.partial(lambda name, *_: used.append(name) or 0, name)
@@ -505,7 +479,7 @@ def test_another_context_is_left_as_it_was(calls: Card, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("source", "target"), [("rows", "columns"), ("columns", "rows")])
-def test_the_kernel_that_combines(source: str, target: str, tmp_path: Path) -> None:
+def test_the_kernel_that_combines(source, target, tmp_path):
     """On the processor: C = alpha·A + beta·C of 40×40 elements, so that tiles have edges."""
     strides = {"rows": "Strides{40, 1}", "columns": "Strides{1, 40}"}
     parameters = "const float* A, float* C, int m, int n"

@@ -52,9 +52,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
 
 
 @pytest.mark.parametrize("capturing", [False, True])
-def test_memory_for_the_time_of_a_call_is_the_pools_or_the_graphs(
-    card: Card, monkeypatch: pytest.MonkeyPatch, capturing: bool
-) -> None:
+def test_memory_for_the_time_of_a_call_is_the_pools_or_the_graphs(card, monkeypatch, capturing):
     """What the pool has back it gives to the next array, into which a graph that is launched later
     would write. Memory that is taken while a stream is captured is the graph's."""
 
@@ -77,7 +75,7 @@ def test_memory_for_the_time_of_a_call_is_the_pools_or_the_graphs(
     assert card.stream == STREAM
 
 
-def test_a_product_without_copies_and_workspace_asks_for_no_memory(card: Card) -> None:
+def test_a_product_without_copies_and_workspace_asks_for_no_memory(card):
     a, b = (Array(laid(whole_numbers(8, 8, seed=seed), "columns")) for seed in (0, 1))
     made = matmul_sweep.gemm(a, b)
     np.testing.assert_array_equal(made.array, a.array @ b.array)

@@ -51,9 +51,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     yield from installed(monkeypatch)
 
 
-def test_a_product_waits_for_its_inputs_and_for_c(
-    card: Card, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_product_waits_for_its_inputs_and_for_c(card, monkeypatch):
     finished = list[int]()
     wait = lambda stream: finished.append(len(card.launched)) or 0  # noqa: E731
     monkeypatch.setattr(card, "cuStreamSynchronize", wait, raising=False)
@@ -73,9 +71,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arrays", "error", "words"), MISTAKES)
-def test_a_mistake_is_a_sentence(
-    card: Card, arrays: tuple[Array, ...], error: type[Exception], words: str
-) -> None:
+def test_a_mistake_is_a_sentence(card, arrays, error, words):
     with pytest.raises(error, match=words):
         matmul_sweep.gemm(*arrays)
     assert card.launched == []

@@ -78,9 +78,7 @@ OPERATORS = [
 
 @pytest.mark.parametrize(("name", "theirs", "shapes", "dtype"), OPERATORS)
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
-def test_an_operator_has_pytorchs_gradients_and_compiles(
-    card: Card, own: Any, name: str, theirs: Any, shapes: list[tuple[int, ...]], dtype: str
-) -> None:
+def test_an_operator_has_pytorchs_gradients_and_compiles(card, own, name, theirs, shapes, dtype):
     operator = getattr(own, name)
     factors = [torch.randn(shape).to(getattr(torch, dtype)) for shape in shapes]
     expected = gradients(theirs, *factors)
@@ -93,7 +91,7 @@ def test_an_operator_has_pytorchs_gradients_and_compiles(
     torch.library.opcheck(operator, [each.requires_grad_() for each in factors])
 
 
-def test_a_gradient_has_a_gradient(card: Card, own: Any) -> None:
+def test_a_gradient_has_a_gradient(card, own):
     def second(product: Callable[..., Any]) -> Any:
         a = torch.linspace(-1, 1, 20).reshape(4, 5).requires_grad_()
         [first] = torch.autograd.grad(product(a).sin().sum(), a, create_graph=True)
@@ -103,7 +101,7 @@ def test_a_gradient_has_a_gradient(card: Card, own: Any) -> None:
         torch.testing.assert_close(second(product), second(by_torch))
 
 
-def test_only_the_gradient_that_is_wanted_is_computed(card: Card, own: Any) -> None:
+def test_only_the_gradient_that_is_wanted_is_computed(card, own):
     a, b = torch.randn(4, 5), torch.randn(5, 6, requires_grad=True)
     made = own.gemm(a, b).sum()
     card.launched.clear()
@@ -112,9 +110,7 @@ def test_only_the_gradient_that_is_wanted_is_computed(card: Card, own: Any) -> N
     assert len([name for name in card.launched if not name.startswith("combine")]) == 1
 
 
-def test_an_older_pytorch_is_told_which_is_wanted(
-    own: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_pytorch_is_told_which_is_wanted(own, monkeypatch):
     monkeypatch.setattr(torch, "__version__", type(torch.__version__)("2.4.1"))
     with pytest.raises(ImportError, match=r"PyTorch 2\.5 or later is wanted, and this is 2\.4\.1"):
         importlib.reload(own)
@@ -134,9 +130,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arrays", "words"), MISTAKES)
-def test_a_mistake_is_pytorchs_error_in_one_line(
-    card: Card, own: Any, arrays: Callable[..., Any], words: str
-) -> None:
+def test_a_mistake_is_pytorchs_error_in_one_line(card, own, arrays, words):
     for product in (own.gemm, matmul_sweep.gemm):
         with pytest.raises(RuntimeError, match=words) as told:
             product(*arrays(torch.zeros))
@@ -145,14 +139,14 @@ def test_a_mistake_is_pytorchs_error_in_one_line(
 
 
 @pytest.mark.parametrize("where", ["matmul_sweep", "matmul_sweep.torch"])
-def test_tensors_of_the_cpu_are_refused(where: str, own: Any) -> None:
+def test_tensors_of_the_cpu_are_refused(where, own):
     given, module = torch.zeros(4, 4), own if where.endswith("torch") else matmul_sweep
     for product, arrays in ((module.gemm, (given, given)), (module.gram, (given,))):
         with pytest.raises(RuntimeError, match=r"not ones on the CPU$"):
             product(*arrays)
 
 
-def test_what_requires_a_gradient_is_told_of_the_operator_that_has_one(card: Card) -> None:
+def test_what_requires_a_gradient_is_told_of_the_operator_that_has_one(card):
     a, b = torch.zeros(4, 4), torch.zeros(4, 4, requires_grad=True)
     for given in ((a, b), (a, a, b)):
         with pytest.raises(RuntimeError, match=r"matmul_sweep\.torch\.gemm has a gradient"):
@@ -162,7 +156,7 @@ def test_what_requires_a_gradient_is_told_of_the_operator_that_has_one(card: Car
         assert matmul_sweep.gemm(a, a, b) is b
 
 
-def test_a_gradient_knows_that_c_was_written(card: Card) -> None:
+def test_a_gradient_knows_that_c_was_written(card):
     a, c = torch.ones(4, 4), torch.ones(4, 4)
     x = torch.ones(4, 4, requires_grad=True)
     loss = (x * c).sum()
@@ -195,10 +189,7 @@ TAKEN: list[tuple[Callable[[Any], Any], dict[str, int]]] = [
 
 
 @pytest.mark.parametrize(("call", "taken"), TAKEN)
-def test_patch_takes_these(
-    card: Card, own: Any, monkeypatch: pytest.MonkeyPatch, call: Callable[[Any], Any],
-    taken: dict[str, int],
-) -> None:  # fmt: skip
+def test_patch_takes_these(card, own, monkeypatch, call, taken):
     monkeypatch.setattr(own, "PATCHED", "CPU")
 
     def drawn(*shape: int) -> Any:
@@ -217,9 +208,7 @@ def test_patch_takes_these(
     assert card.launched == []
 
 
-def test_patch_takes_the_products_of_gradients(
-    card: Card, own: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patch_takes_the_products_of_gradients(card, own, monkeypatch):
     monkeypatch.setattr(own, "PATCHED", "CPU")
     layer, x = torch.nn.Linear(5, 6), torch.randn(4, 5, requires_grad=True)
     with own.patch() as found:
@@ -227,9 +216,7 @@ def test_patch_takes_the_products_of_gradients(
     assert found == {"addmm 4x6x5": 1, "mm 6x5x4": 1, "mm 4x5x6": 1}
 
 
-def test_the_code_of_the_documents(
-    card: Card, own: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_code_of_the_documents(card, own, monkeypatch, capsys):
     monkeypatch.setattr(own, "PATCHED", "CPU")
     a, layer = torch.randn(4, 5), torch.nn.Linear(5, 6)
     code = documented_python("docs/library.md", "import matmul_sweep.torch")

@@ -2,12 +2,10 @@
 
 import random
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.classroom.cuda_on_cpu.emulation import compiler
 from matmul_sweep.operations import parse_shape
@@ -33,7 +31,7 @@ def walked(program: Path, cases: list[tuple[int, ...]]) -> list[list[int]]:
     return [[int(word) for word in line.split()] for line in run.stdout.splitlines()]
 
 
-def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares: Path) -> None:
+def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares):
     draw = random.Random(2026)
     cases = [
         (draw.randint(1, 5 * BLOCKS), draw.randint(0, BLOCKS), slabs)
@@ -54,9 +52,7 @@ def test_each_slab_is_multiplied_once_and_sums_that_are_left_are_wanted(shares: 
         (14, 3, 0, 21),  # of two slabs at least
     ],
 )
-def test_the_cost_model_has_the_shares_of_the_kernels(
-    shares: Path, mine: Callable[..., Variant], tiles: int, slabs: int, whole: int, stretches: int
-) -> None:  # fmt: skip
+def test_the_cost_model_has_the_shares_of_the_kernels(shares, mine, tiles, slabs, whole, stretches):
     layout = {"slab": SLAB, "thread": [2, 4]}
     variant = mine(
         tile=[32, 64], threads=[16, 16], layout=layout, blocks="MULTIPROCESSORS", least="2"
