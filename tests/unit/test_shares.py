@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.classroom.cuda_on_cpu.emulation import compiler
@@ -20,7 +21,7 @@ def shares(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program of shares.cpp."""
     program = tmp_path_factory.mktemp("shares") / "shares"
     source = HERE / "cuda_on_cpu" / "shares.cpp"
-    command = [compiler(), "-std=c++17", "-O1", "-Ikernels", source, "-o", program]
+    command = [compiler(), "-std=c++17", "-O1", f"-I{ROOT / 'kernels'}", source, "-o", program]
     subprocess.run(command, check=True)
     return program
 
