@@ -159,8 +159,68 @@ BY_MACRO = (
     '{ RUN("f", (f<8, 4>), dim3((n + 7) / 8, (m + 3) / 4), dim3(8, 4)); }'
 )
 
+OF_ADDEND = rectangular(
+    parameters="const float* A, const float* B, const float* C, float* D, int m, int n, int k",
+    c="D[i * n + j]",
+)
+BY_SIDES = """void go(float* A, float* B, float* C, int n) { const int sides[] = {0, 8};
+    for (int s = 0; s < 2; s++) { int side = sides[s];
+        if (side == 0) { float most = norm(C, n); g<<<1, 1>>>(A, B, C, n); }
+        else f<<<dim3((n + 7) / side, (n + 7) / side), dim3(side, side),
+                 side * side * sizeof(REAL)>>>(A, B, C, n, side); } }
+"""
+
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a variable that holds the kernel": (f"""template <int T, int S>
+{rectangular()}__global__ void g(float* C, const float* b, int m, int n)
+{{ C[threadIdx.x] *= b[threadIdx.x] + C[threadIdx.x]; }}
+void go(float* A, float* B, float* C, int m, int n, int k)
+{{ auto own = f<8, 4>; dim3 grid((n + 7) / 8, (m + 3) / 4);
+    own<<<grid, dim3(8, 4)>>>(A, B, C, m, n, k); g<<<1, 8>>>(C, A, m, n); }}""", "",
+        r"\A[^\n]*f is correct(?s:.*)blocks of 8×4×1 threads; as in line(?!(?s:.*)\bg is)"),
+    "a kernel that a function is given": (f"""{rectangular()}
+template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
+{{ what<<<g, b>>>(more...); }}
+void go(float* A, float* B, float* C, int m, int n, int k)
+{{ run(f, dim3((n + 7) / 8, m / 4), dim3(8, 4), A, B, C, m, n, k); }}""", "",
+        "f is not correct: grid too small"),
+    "a kernel that is launched on parts too": (f"""{kernel()}
+void parts(float* A, float* B, float* C, int n) {{ for (int s = 0; s < 4; s++)
+    f<<<dim3((n + 7) / 8, n / 32), dim3(8, 8)>>>(A + s * n, B, C + s * n, n); }}
+void go(float* A, float* B, float* C, int n)
+{{ f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, B, C, n); }}""", "", "f is correct"),
+    "a side from a list of the program": (
+        "#define REAL float\nfloat norm(float* c, int n) { float most = 0; "
+        "for (int i = 0; i < n * n; i++) if (c[i] > most) most = c[i]; return most; }\n"
+        + kernel(f"{SQUARE}, int tile", k="n / tile * tile") + BY_SIDES, "multiple=8",
+        "f is correct(?s:.*)256 bytes of dynamic shared memory"),
+    "sums in a function": (
+        "__device__ float row(const float* a, const float* b, int n) { float s = 0;\n"
+        "for (int p = 0; p < n; p++) s += a[p * n] * b[p * n]; return s; }\n"
+        f"__global__ void g({SQUARE}) {{ int i = {ROW}, j = {COL};\n"
+        "if (i < n && j < n) C[i * n + j] = row(A + i, A + j, n); }\n" + kernel(), "",
+        r"g is not correct(?s:.*)f is correct"),
+    "a struct's specialisation, and what is for thrust": (
+        "#include <thrust/copy.h>\nusing namespace thrust::placeholders;\n"
+        "template <class T> struct Sum;\n"
+        "template <> struct Sum<float> { using type = float; };\n"
+        "struct Each { thrust::device_ptr<float> a; __device__ float operator()(int i); };\n"
+        + kernel(kind="Sum<float>::type"), "", "f is correct"),
+    "D = A·B + C": (OF_ADDEND.replace("= sum;", "= sum + C[i * n + j];"), "", "f is correct"),
+    "D = A·B without C": (OF_ADDEND, "", r"it computes A·B, not A·B \+ C"),
+    "one tile of fragments": (
+        "const int M = 16, N = 16, K = 8;\n" + TF32.split("void go")[0].replace("16, 16, 8,",
+        "M, N, K,").replace(", int m, int n, int k", "").replace("p < k", "p < K")
+        .replace("k + p, k", "K + p, K").replace("p * n + j, n", "p * N + j, N")
+        .replace("i * n + j, sum, n", "i * N + j, sum, N").replace("blockIdx.y * 16", "0")
+        .replace("blockIdx.x * 16", "0"), "", "f is correct(?s:.*)16x16x8 alone"),
+    "strides that settings say": (rectangular(
+        parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
+        a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
+    "a C that the caller clears": (kernel().replace("= sum;\n}", "+= sum;\n}") + OWN_SIZES.replace(
+        "int main() { int n = 16;", "void go(float* c, int n) {").replace("0, 0, 0", "0, 0, c"),
+        "", "f is correct(?s:.*)adds to C, which its caller has to clear before"),
     "namespaces": (f"namespace lab {{ namespace inner {{\n{kernel()}}} }}\n{HOST}", "",
                    "f is correct(?s:.*)blocks of 8×4×1 threads"),
     "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
@@ -398,6 +458,9 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "a kernel that launches": (
+        kernel().replace("float sum", "f<<<1, 1>>>(A, B, C, n); float sum"),
+        "f launches kernels itself"),
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
@@ -609,6 +672,9 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
          "#define W 16\n#define PER 4", (16, 16, 1)),
         ("int i = threadIdx.x;", "", (128, 1, 1)),
         ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
+        ("__shared__ float t[BM][BK]; int i = threadIdx.x / BLOCK_N * TM, j = threadIdx.x % BN * TN;",
+         "#define BM 64\n#define BN 64\n#define BK 8\n#define TM 4\n#define TN 4\n"
+         "#define BLOCK_N (BN / TN)", (256, 1, 1)),
         ("wmma::fill_fragment(sum, blockIdx.x);", "", (32, 1, 1)),
         ("int i = blockIdx.y * 64 + threadIdx.y, j = blockIdx.x * 96 + threadIdx.x;", "",
          (16, 16, 1)),

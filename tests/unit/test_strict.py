@@ -91,7 +91,7 @@ REACHING = {
 HONEST = {
     "words of CUDA": '#include <cuda_fp16.h>\n#include <cfloat>\n__launch_bounds__(256)\n'
     + within("__half h = __float2half(FLT_MAX); if (__half2float(h) < 0) return;\n#pragma unroll"),
-    "marks of editors": "#pragma mark kernels\n#pragma region one\n" + RIGHT,
+    "marks of editors": "#pragma mark kernels\n#pragma region one\n#pragma _KERNEL_H_\n" + RIGHT,
     "its own macros": "#ifndef SIDE\n#define SIDE 16\n#endif\n#define AT(i) A[i]\n"
     + within("#if SIDE < 8\nreturn;\n#endif"),
     "old cards": within("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600\nreturn;\n#endif"),

@@ -253,15 +253,16 @@ class Bench:
 
     @property
     def finds_zeros(self) -> bool:
-        """Whether the file's program clears C before it launches."""
+        """Whether the file's program clears C before it launches, or whoever calls it has to."""
         program = self.launch.program
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
+        said = said or (self.seed is None and program is not None and program.is_given_c)
         return (self.adds or self.reads_c) and (self.cleared or said)
 
     @property
     def poison(self) -> float:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
-        if self.finds_zeros:
+        if self.finds_zeros or self.signature.beta:
             return 0.0
         numbers = self.signature.accumulates or self.signature.operation.output.startswith("int")
         return 1e4 if numbers else np.nan
@@ -430,7 +431,8 @@ class Bench:
         trials = [(shape, ALONE) for shape in self.shapes()]
         roles = {p.role for p in self.signature.parameters}
         alpha = SCALED[0] if "alpha" in roles else ALONE[0]
-        factors = alpha, SCALED[1] if self.signature.accumulates else ALONE[1]
+        beta = SCALED[1] if "beta" in roles else self.signature.beta
+        factors = alpha, beta
         if factors != ALONE:
             rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
             any_two = self.shape(3, 2, 5), self.shape(rows, columns, 9)

@@ -12,7 +12,7 @@ import numpy as np
 
 from matmul_sweep.classroom.experiments import ALONE, Run
 from matmul_sweep.classroom.launching import EVERYTHING
-from matmul_sweep.classroom.signature import Signature
+from matmul_sweep.classroom.signature import ADDEND, Signature
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
 
@@ -68,7 +68,8 @@ def matches(run: Run, model: np.ndarray) -> bool:
 def scaling(run: Run, signature: Signature) -> Explanation:
     """What C is in place of alpha·A·B + beta·C, if it is a sum of such parts."""
     alpha, beta = run.factors
-    name_c, product = signature.name_of("C"), "·".join(map(signature.name_of, "AB"))
+    name_c = signature.name_of(ADDEND if signature.beta else "C")
+    product = "·".join(map(signature.name_of, "AB"))
     assert run.before is not None
     before = run.before.astype(np.float64)
     ab = (run.expected.astype(np.float64) - beta * before) / alpha
@@ -77,8 +78,8 @@ def scaling(run: Run, signature: Signature) -> Explanation:
     c = run.result.c[written].astype(np.float64)
     found, *_ = np.linalg.lstsq(parts, c, rcond=None)
     fits = np.isfinite(c).all() and np.abs(parts @ found - c).max() < 1e-2
-    words = {0.0: "0", 1.0: "", alpha: "alpha·", beta: "beta·", alpha * beta: "alpha·beta·",
-             alpha**2: "alpha²·", beta**2: "beta²·", 1 / alpha: "1/alpha·"}  # fmt: skip
+    words = {alpha: "alpha·", beta: "beta·", alpha * beta: "alpha·beta·", alpha**2: "alpha²·",
+             beta**2: "beta²·", 1 / alpha: "1/alpha·", 0.0: "0", 1.0: ""}  # fmt: skip
     said = [next((w for v, w in words.items() if abs(v - x) < 0.02), None) for x in found]
     if not fits or None in said:
         left = (c - alpha * ab[written]) / beta if beta else c
@@ -89,6 +90,7 @@ def scaling(run: Run, signature: Signature) -> Explanation:
         return Explanation(1, "wrong result", key, "alpha")
     terms = [f"{w}{of}" for w, of in zip(said, (product, name_c, "1"), strict=True) if w != "0"]
     whole = f"alpha·{product}" + (f" + beta·{name_c}" if signature.accumulates else "")
+    whole = f"{product} + {name_c}" if signature.beta else whole
     told = " + ".join(term.removesuffix("·1") for term in terms) or "0"
     about = "beta" if said[0] == "alpha·" else "alpha"
     return Explanation(0, "wrong result", f"it computes {told}, not {whole}", about)

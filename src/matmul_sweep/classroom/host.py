@@ -22,10 +22,19 @@ from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
 MOST_STEPS = 20_000  # of a program, before it is given up
-LOOP_STEPS = 300  # of a loop, before it is left: it fills matrices, and says nothing of a launch
+LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
-Value = int | float | Extents | None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The kernel as a value, with the arguments of its template, which a variable may hold."""
+
+    template: tuple[str, ...] = ()
+
+
+Value = int | float | Extents | Instance | None
 BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
 BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
 
@@ -86,12 +95,14 @@ class Launched:
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression."""
+    the dim3 that begin with a comma expression; what the call of the function has for each of
+    its parameters, as text and value."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
+    passed: dict[str, Sequence[tuple[str, Value]]] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -122,8 +133,8 @@ class Host:
         self.found: Launched | None = None
 
     def launch(self) -> Launched | None:
-        """The kernel's first launch; None if the program has none, or it is not found. It is called
-        without words, or else with any, which are sizes."""
+        """The kernel's first launch, on whole matrices if there is one; None if the program has
+        none, or it is not found. It is called without words, or else with any, which are sizes."""
         for function, words in product(self.starts, (1, None)):
             self.steps = 0
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
@@ -131,9 +142,14 @@ class Host:
                 for declaration in self.extents_outside:
                     self.run(declaration)
                 self.run(function.child_by_field_name("body"))
-            if self.found:
-                return self.found
-        return None
+            if self.found and self.is_whole(self.found):
+                break
+        return self.found
+
+    def is_whole(self, launched: Launched) -> bool:
+        """Whether a launch has whole matrices, and not such as `A + start`."""
+        pairs = zip(self.kernel.parameters, launched.arguments, strict=False)
+        return not any(one.pointers and "+" in text for one, text in pairs)
 
     # ---- Where it begins --------------------------------------------------------------------
 
@@ -244,10 +260,15 @@ class Host:
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
-            # A function's call changes nothing that a launch depends on.
-            call = child.type == "call_expression"
-            if not call or self.called(child, self.text) not in self.by_name:
+            if not self.changes_nothing(child):
                 self.value(child)
+
+    def changes_nothing(self, node: Node) -> bool:
+        """Whether it is a function's call, and not one with the kernel, which may launch it."""
+        if node.type != "call_expression" or self.called(node, self.text) not in self.by_name:
+            return False
+        given = self.list_of(node.child_by_field_name("arguments"))
+        return not any(isinstance(one, Instance) for one in given)
 
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
@@ -336,12 +357,20 @@ class Host:
 
     value_qualified_identifier = value_type_identifier = value_identifier
 
+    def value_template_function(self, node: Node) -> Value:
+        template = texts(node.child_by_field_name("arguments"), self.text)
+        kernel = syntax.part(node, "name", self.text) == self.kernel.name
+        return Instance(tuple(map(self.said, template))) if kernel else None
+
     def named(self, name: str) -> Value:
         variables = self.frames[-1].variables if self.frames else {}
-        if name in variables:
-            return variables[name]
-        if name in self.sizes:
-            return self.sizes[name]
+        found = variables.get(name)
+        if found is None:
+            found = self.sizes.get(name)
+        if found is not None or name in variables:
+            return found
+        if name == self.kernel.name:
+            return Instance()
         text = self.source.names.get(name) or name
         return None if text == name else self.apart(Frame(), lambda: self.read(text))
 
@@ -393,7 +422,7 @@ class Host:
         text = text_of(node, self.text).removeprefix("sizeof").strip(" ()")
         for frame in self.frames:
             text = frame.types.get(text, text)
-        return BYTES.get(text.strip())
+        return BYTES.get(self.source.types.get(text, self.source.names.get(text, text)))
 
     def value_subscript_expression(self, node: Node) -> Value:
         name, inside = self.subscript(node)
@@ -482,7 +511,8 @@ class Host:
         if WHOLE.fullmatch(name) or name in ("float", "double"):
             return converted(name, values[0])
         if name in self.by_name:
-            return self.function_call(*self.by_name[name], values)
+            given = list(zip(texts(arguments, self.text), values, strict=True))
+            return self.function_call(*self.by_name[name], given)
         if name in KNOWN and None not in values:
             found: Value = KNOWN[name](*values)
             return found
@@ -491,24 +521,33 @@ class Host:
             self.set(changed, None, line_of(node))
         return None
 
-    def function_call(self, function: Node, text: str, values: Sequence[Value]) -> Value:
-        """What a function of this text returns."""
-        named = [syntax.declared_names(one) for one in parameters_of(function)]
-        names = [text_of(one[0], text) for one in named if one]
-        frame, own = Frame(dict(zip(names, values, strict=False))), self.text
+    def function_call(self, function: Node, text: str, given: Sequence[tuple[str, Value]]) -> Value:
+        """What a function of this text returns, with these arguments and their values."""
+        named = [(one.type, syntax.declared_names(one)) for one in parameters_of(function)]
+        frame, own = Frame(), self.text
+        for i, (kind, names) in enumerate(named):
+            passed = given[i:] if kind.startswith("variadic") else given[i : i + 1]
+            for name in (text_of(one, text) for one in names if passed):
+                frame.variables[name] = passed[0][1]
+                frame.passed[name] = [each for one in passed for each in self.as_passed(*one)]
 
         def work() -> Value:
             self.text = text
+            loops, self.loops = self.loops, 0  # its own are not those of the caller
             try:
                 self.run(function.child_by_field_name("body"))
             except Returned as returned:
                 found: Value = returned.args[0]
                 return found
             finally:
-                self.text = own
+                self.text, self.loops = own, loops
             return None
 
         return self.apart(frame, work)
+
+    def as_passed(self, text: str, value: Value) -> Sequence[tuple[str, Value]]:
+        """An argument, or those of a pack, as the function under way was given them."""
+        return self.frames[-1].passed.get(text.removesuffix("..."), [(text, value)])
 
     def macro_call(self, name: str, given: Sequence[str], node: Node) -> Value:
         """What a macro with arguments stands for."""
@@ -536,12 +575,13 @@ class Host:
         return None
 
     def kernel_call(self, node: Node, mark: Node, name: str) -> None:
-        if name == self.kernel.name:
+        held = Instance() if name == self.kernel.name else self.frames[-1].variables.get(name)
+        if isinstance(held, Instance):
             function = node.child_by_field_name("function") or node
             template = next(syntax.of_type(function, "template_argument_list"), None)
             configuration = [one for one in mark.named_children if one.type != "comment"]
             arguments = texts(node.child_by_field_name("arguments"), self.text)
-            self.record(node, configuration, texts(template, self.text), arguments)
+            self.record(node, configuration, held.template or texts(template, self.text), arguments)
 
     def library_call(self, node: Node) -> None:
         """cudaLaunchKernel(function, grid, block, arguments, shared bytes, stream)."""
@@ -569,17 +609,21 @@ class Host:
         line = line_of(node) if self.text == self.source.text else self.line
         shared = more[0] if more else 0
         begun = self.frames[-1].commas
+        passed = [each for one in arguments for each in self.as_passed(one, self.read(one))]
         commas = [
             text if is_comma(one) else begun.get(text, "")
             for one, text in zip(configuration, written, strict=False)
         ]
-        self.found = Launched(
+        launched = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
-            tuple(self.said(one) for one in template), tuple(arguments),
-            tuple(map(self.read, arguments)), tuple(commas),
+            tuple(self.said(one) for one in template), tuple(text for text, _ in passed),
+            tuple(value for _, value in passed), tuple(commas),
             (line, *(lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
-        raise Found
+        whole = self.is_whole(launched)
+        self.found = launched if whole else self.found or launched
+        if whole:
+            raise Found
 
     def said(self, argument: str) -> str:
         """A template's argument as the kernel's own text can have it."""

@@ -409,7 +409,8 @@ def square_of(threads: int | None) -> tuple[int, int] | None:
 
 def block_of_ladder(values: Mapping[str, int]) -> tuple[int, int] | None:
     """The block where each thread computes a tile of TM×TN, or a column of TM."""
-    named = {short(name): value for name, value in values.items()}
+    own_last = sorted(values, key=lambda name: name == short(name))  # BM before BLOCK_M
+    named = {short(name): values[name] for name in own_last}
     if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
         return named["BN"] // named.get("TN", 1), named["BM"] // named["TM"]
     return (named["NUM_THREADS"], 1) if "NUM_THREADS" in named else None

@@ -294,6 +294,9 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     said = f"line {line} does not compile: {message}"
     if OF_VALUE.search(message) and (asked := question_of_guess(source, program.launch, said)):
         raise asked
+    own = ((one.name, program.launch.constants[one.name]) for one in program.kernel.template)
+    if OF_VALUE.search(message) and (numbers := " ".join(map("=".join, own))):
+        message += f"; its program has {numbers}: say others after the file's name"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
             return CompileMistake(include.line, f"{include.name}, line {line}: {message}")

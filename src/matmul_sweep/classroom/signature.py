@@ -25,7 +25,7 @@ WHOLE = word_set(
 BITS = {8: r"char|8", 16: r"short|16", 64: r"long|64|size_t|ptrdiff_t", 32: ""}  # of those
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(
-    "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
+    "r row rows h height hauteur heights line lines ligne lignes fil fila filas riga righe "
     "zeile zeilen linha linhas alto altura"
 )
 COLUMNS = word_set(
@@ -39,7 +39,7 @@ UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
 TILED = word_set("tile tiles block blocks threads phases")  # words of such a number
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
-ADDEND = "addend"  # C of D = alpha·A·B + beta·C, which in a trial is D before the launch
+ADDEND = "addend"  # C of D = alpha·A·B + beta·C or A·B + C, in a trial D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
 CONVENTIONS = {"order": "columns"} | dict.fromkeys("abc", "transposed")
 SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
@@ -51,6 +51,7 @@ SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|lengt
 BARE_LETTER = re.compile(
     r"(?i)(?:(?:num|n|dim|size|len)_?)?([mnk])|([mnk])_?(?:pad(?:ded)?|dim|size|len|total|global)"
 )
+SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 TAKEN = (
@@ -117,7 +118,12 @@ class Signature:
     @property
     def accumulates(self) -> bool:
         """Whether it adds to a multiple of what C held: C = alpha·A·B + beta·C."""
-        return any(p.role == "beta" for p in self.parameters)
+        return any(p.role in ("beta", ADDEND) for p in self.parameters)
+
+    @property
+    def beta(self) -> float:
+        """The only factor that it has of what C held, or 0."""
+        return float({p.role for p in self.parameters} & {"beta", ADDEND} == {ADDEND})
 
     @property
     def terms_name(self) -> str:
@@ -156,9 +162,11 @@ def signature_of(
                   for p in parameters]  # fmt: skip
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
-    roles |= {name: role for name in numbers if (role := role_beside(name, letters))}
+    said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
+    roles |= {name: role for name in numbers
+              if name not in said and (role := role_beside(name, letters))}  # fmt: skip
     numbers = [name for name in numbers if name not in roles]
-    told = [name for name in numbers if settings.get(name, "").isdecimal() and name not in "mnk"]
+    told = [name for name in numbers if name in said]
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
@@ -340,11 +348,12 @@ def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
-    """The parameters; of four matrices and beta, the input that is called C has its role."""
+    """The parameters; of four matrices the input that is called C has its role, if there is beta,
+    or only D can be the output."""
     pointers = [p for p in parameters if p.pointer]
-    if len(pointers) != 4 or not any(p.role == "beta" for p in parameters):
-        return [*parameters]
     writable = [p for p in pointers if not p.constant]
+    if len(pointers) != 4 or (len(writable) > 1 and not any(p.role == "beta" for p in parameters)):
+        return [*parameters]
     inputs = [p for p in pointers if p is not (writable if len(writable) == 1 else pointers)[-1]]
     addend = next((p for p in inputs if "c" in words_of(p.name)), None)
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]

@@ -31,7 +31,7 @@ PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may laun
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 # What belongs to the program that launches a kernel.
 HOST_ONLY = re.compile(
-    r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*"
+    r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|CU(?:tensorMap\w+|_\w+)"
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
     r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<<"
 )
@@ -129,6 +129,13 @@ class Source:
         return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
 
     @cached_property
+    def namespaces(self) -> frozenset[str]:
+        """The names of the namespaces that it, or a header beside it, opens."""
+        names = (part(node, "name", one.text) for one in (*self.headers_beside, self)
+                 for node in syntax.of_type(one.tree, "namespace_definition"))  # fmt: skip
+        return frozenset(WORD.findall(" ".join(names)))
+
+    @cached_property
     def structs(self) -> dict[str, Struct]:
         """The structs that it, or a header beside it, has."""
         sources = (*self.headers_beside, self)
@@ -154,7 +161,8 @@ class Source:
     @property
     def asks_for_shared(self) -> bool:
         """Whether its program asks for more shared memory than a block has by itself."""
-        return "MaxDynamicSharedMemorySize" in self.bare
+        sources = (self, *self.headers_beside)
+        return any("MaxDynamicSharedMemorySize" in one.bare for one in sources)
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
@@ -338,15 +346,12 @@ class Definition:
             return False
         if re.search(r"\bstd\s*::", self.text):
             return False
-        tree = self.source.tree
-        own = {text_of(one, self.source.text)
-               for one in syntax.of_type(tree, "namespace_identifier")}  # fmt: skip
-        return bool(self.words & (KERNEL_NAMESPACES | own))
+        return bool(self.words & (KERNEL_NAMESPACES | self.source.namespaces))
 
     @property
     def is_operator(self) -> bool:
-        """Whether it defines an operator, which kernels use without its name."""
-        return {"operator", "__device__"} <= self.words and not self.host_only
+        """Whether it defines an operator, which kernels use without its name, and no type."""
+        return {"operator", "__device__"} <= self.words and not self.names and not self.host_only
 
     @property
     def host_only(self) -> bool:

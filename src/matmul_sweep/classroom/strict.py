@@ -41,7 +41,7 @@ HARMLESS = word_set(
 )
 PRAGMA = re.compile(
     r"#[ \t]*pragma[ \t]+(?!unroll|nounroll|once|nv_|GCC[ \t]+(?:unroll|ivdep|diagnostic)"
-    r"|(?:mark|(?:end)?region|warning|comment)\b)[^\n]*"  # of editors, of another compiler
+    r"|(?:mark|(?:end)?region|warning|comment|_\w+)\b)[^\n]*"  # of editors, of another compiler
 )
 CUDA_MACROS = word_set(
     "__CUDACC__ __NVCC__ __CUDACC_RTC__ __CUDA_ARCH__ __CUDA_ARCH_LIST__ __CUDACC_VER_MAJOR__ "

@@ -28,6 +28,8 @@ DEFINITIONS = {
     "static_assert_declaration", "expression_statement", "ERROR",
 }  # fmt: skip
 NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identifier"}
+# Others with a name in a field: of a specialisation its template's.
+NAMED = {"alias_declaration", "namespace_alias_definition", "template_type", "template_function"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
@@ -244,34 +246,53 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
 
 def adds_products(kernel: Kernel, text: str) -> bool:
     """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
-    that may. One loop of a thread that has one index is that of a product with a vector."""
-    kinds = ("for_statement", "while_statement", "do_statement")
-    loops = [part(one, "body", text) for one in of_type(kernel.node, *kinds)]
+    that may, or a function of the file that it calls does. One loop of a thread that has one index
+    is that of a product with a vector."""
+    loops = loops_of(kernel.node, text)
     indices = set(re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", kernel.body))
     vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
     if vector or not takes_matrices(kernel):
         return False
-    inside = GOES_ON.sub("", " ".join(loops))
+    inside, called = " ".join(loops), set(re.findall(r"\w+", kernel.body))
+    root = next(around(kernel.node, "translation_unit"))
+    for one in of_type(root, "function_definition"):
+        name = "".join(text_of(each, text) for each in declared_names(one)[-1:])
+        if name in called and name != kernel.name:
+            repeated = re.search(rf"\b{name}\b", inside)
+            code = text_of(one, text) if repeated else " ".join(loops_of(one, text))
+            if sums_products(code):
+                return True
+    return sums_products(inside) or "mma" in text_of(kernel.node, text)
+
+
+def loops_of(node: Node, text: str) -> list[str]:
+    """The bodies of the loops in a node."""
+    kinds = ("for_statement", "while_statement", "do_statement")
+    return [part(one, "body", text) for one in of_type(node, *kinds)]
+
+
+def sums_products(code: str) -> bool:
+    """Whether code that is repeated adds products, or calls what may."""
+    inside = GOES_ON.sub("", code)
     while (flat := SUBSCRIPT.sub("", inside)) != inside:
         inside = flat
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
-    return bool(
-        sums or re.search(r"fma|FMA|dot|\bmad", inside) or "mma" in text_of(kernel.node, text)
-    )
+    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside))
 
 
 def takes_matrices(kernel: Kernel) -> bool:
     """Whether a kernel may take matrices to multiply: none is called a vector, and one alone is
-    read at two places at least, as AᵀA is."""
+    read at two places at least, as AᵀA is, or by a function."""
     pointers = [one for one in kernel.parameters if one.pointers]
     names = {one.name for one in pointers}
     if any(map(VECTOR.search, names)) or {"x", "y"} <= names:
         return False
     if len(pointers) != 2:
         return True
-    matrix = min(pointers, key=lambda one: not one.constant)
-    return len(re.findall(rf"\b{matrix.name}\b", kernel.body)) > 1
+    name = min(pointers, key=lambda one: not one.constant).name
+    passed_on = re.search(rf"\w\s*\([^;]*\b{name}\s*[,)]", kernel.body)
+    return bool(passed_on) or len(re.findall(rf"\b{name}\b", kernel.body)) > 1
 
 
 def fragment_extents(kernel: Kernel) -> set[str]:
@@ -293,12 +314,18 @@ def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, str, Node]
 
 
 def launchers(root: Node, text: str) -> dict[str, Node | None]:
-    """The host function around the first launch of each kernel, by the kernel's name."""
+    """The host function around the first launch of each kernel, by the kernel's name; or around
+    the first other use of it, which gives it to a variable or a function that launches it."""
     found: dict[str, Node | None] = {}
     for mark in of_type(root, "kernel_call_syntax"):
         called = text_of(mark.parent, text).strip("( ") if mark.parent else ""
         name = re.split("<|[)]", called)[0].split("::")[-1].strip()
         found.setdefault(name, next(around(mark, "function_definition"), None))
+    own = {one.name: one.node for one in kernels(root, text)}
+    for one in of_type(root, "identifier"):
+        function = next(around(one, "function_definition"), None)
+        if function and function not in own.values() and (name := text_of(one, text)) in own:
+            found.setdefault(name, function)
     return found
 
 
@@ -383,9 +410,9 @@ def declared_names(node: Node) -> list[Node]:
     else:
         parts = node.children_by_field_name("declarator")
         parts += [one for one in node.children_by_field_name("type") if one.type in TYPES]
-    if node.type in ("reference_declarator", "parenthesized_declarator"):
+    if node.type in ("reference_declarator", "parenthesized_declarator", "variadic_declarator"):
         parts += node.named_children
-    if node.type in TYPES or node.type in ("alias_declaration", "namespace_alias_definition"):
+    if node.type in TYPES | NAMED:
         parts += filter(None, [node.child_by_field_name("name")])
     if node.type == "enum_specifier":
         parts += [one.children[0] for one in of_type(node, "enumerator")]

@@ -213,12 +213,16 @@ def programs_in(
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
+    if "<<<" in kernel.body:
+        alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
+        raise UserError(f"{source.path}: {alone}; try those that it launches")
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
     values = known_values(source, own | numbers)
-    tiles = fragment_extents(kernel)
-    sizes = {name: values[name] for name in used_constants(kernel, values) if name not in tiles}
+    tiles, used = fragment_extents(kernel), used_constants(kernel, values)
+    # Of a kernel for one tile they are its dimensions.
+    sizes = {name: values[name] for name in {*used} - tiles or used}
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
@@ -475,7 +479,7 @@ def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    right = [shape for shape, fine in shapes.items() if fine is True]
+    right = [shape for shape, fine in shapes.items() if fine]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"

@@ -88,7 +88,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
             yield f"  Its program launches it at multiples of {own.multiple} only."
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
-            yield f"  It adds to {c}, which the program clears before."
+            own = verdict.bench.launch.program
+            who = "its caller has to clear" if own and not own.zeroes_c else "the program clears"
+            yield f"  It adds to {c}, which {who} before."
     if verdict.option:
         yield f"  nvcc takes it with the option {verdict.option} only."
     yield from (f"  Not judged: {said}." for said in verdict.unjudged)
