@@ -672,7 +672,7 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
          "#define W 16\n#define PER 4", (16, 16, 1)),
         ("int i = threadIdx.x;", "", (128, 1, 1)),
         ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
-        ("__shared__ float t[BM][BK]; int i = threadIdx.x / BLOCK_N * TM, j = threadIdx.x % BN * TN;",
+        ("__shared__ float t[BM][BK]; int i = threadIdx.x / BLOCK_N * TM, j = BN * TN;",
          "#define BM 64\n#define BN 64\n#define BK 8\n#define TM 4\n#define TN 4\n"
          "#define BLOCK_N (BN / TN)", (256, 1, 1)),
         ("wmma::fill_fragment(sum, blockIdx.x);", "", (32, 1, 1)),
