@@ -475,10 +475,11 @@ def off(
     c: np.ndarray, expected: np.ndarray, bound: np.ndarray, done: Watched, part: bool
 ) -> np.ndarray:
     """Which elements of C are wrong after a launch that ended; of a part of the blocks, those that
-    these write."""
+    these write, or all if they write none."""
     with np.errstate(invalid="ignore"):
         right = np.abs(c.astype(expected.dtype) - expected) <= bound
-    return ~right & done.ended & ((done.writers["thread"] >= 0) | (not part))
+    written = done.writers["thread"] >= 0
+    return ~right & done.ended & (written | (not part or not written.any()))
 
 
 def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:

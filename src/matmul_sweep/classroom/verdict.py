@@ -479,7 +479,7 @@ def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    right = [shape for shape, fine in shapes.items() if fine]
+    right = [shape for shape, fine in shapes.items() if fine is True]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
