@@ -25,16 +25,7 @@ MOST_STEPS = 20_000  # of a program, before it is given up
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Instance:
-    """The kernel as a value, with the arguments of its template, which a variable may hold."""
-
-    template: tuple[str, ...] = ()
-
-
-Value = int | float | Extents | Instance | None
+Value = int | float | Extents | None
 BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
 BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
 
@@ -95,14 +86,12 @@ class Launched:
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression; what the call of the function has for each of
-    its parameters, as text and value."""
+    the dim3 that begin with a comma expression."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
-    passed: dict[str, Sequence[tuple[str, Value]]] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -131,12 +120,13 @@ class Host:
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
+        self.begins: Mapping[str, str] = {}  # of the variables of the function that it begins with
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
         none, or it is not found. It is called without words, or else with any, which are sizes."""
         for function, words in product(self.starts, (1, None)):
-            self.steps = 0
+            self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words)]
                 for declaration in self.extents_outside:
@@ -260,15 +250,19 @@ class Host:
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
-            if not self.changes_nothing(child):
+            # A function's call changes nothing that a launch depends on, unless it may launch.
+            call = child.type == "call_expression"
+            if (
+                not call
+                or self.called(child, self.text) not in self.by_name
+                or self.hands_on(child)
+            ):
                 self.value(child)
 
-    def changes_nothing(self, node: Node) -> bool:
-        """Whether it is a function's call, and not one with the kernel, which may launch it."""
-        if node.type != "call_expression" or self.called(node, self.text) not in self.by_name:
-            return False
-        given = self.list_of(node.child_by_field_name("arguments"))
-        return not any(isinstance(one, Instance) for one in given)
+    def hands_on(self, call: Node) -> bool:
+        """Whether a call has the kernel, or a variable with it, among its arguments."""
+        given = texts(call.child_by_field_name("arguments"), self.text)
+        return any(self.names_kernel(self.begins.get(one, one)) for one in given)
 
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
@@ -357,20 +351,12 @@ class Host:
 
     value_qualified_identifier = value_type_identifier = value_identifier
 
-    def value_template_function(self, node: Node) -> Value:
-        template = texts(node.child_by_field_name("arguments"), self.text)
-        kernel = syntax.part(node, "name", self.text) == self.kernel.name
-        return Instance(tuple(map(self.said, template))) if kernel else None
-
     def named(self, name: str) -> Value:
         variables = self.frames[-1].variables if self.frames else {}
-        found = variables.get(name)
-        if found is None:
-            found = self.sizes.get(name)
-        if found is not None or name in variables:
-            return found
-        if name == self.kernel.name:
-            return Instance()
+        if name in variables:
+            return variables[name]
+        if name in self.sizes:
+            return self.sizes[name]
         text = self.source.names.get(name) or name
         return None if text == name else self.apart(Frame(), lambda: self.read(text))
 
@@ -500,7 +486,7 @@ class Host:
             self.library_call(node)
             return None
         if f"{name}()" in self.source.names:
-            return self.macro_call(name, texts(arguments, self.text), node)
+            return self.macro_call(name, texts(arguments, self.text))
         values = self.list_of(arguments)
         function = node.child_by_field_name("function")
         cast = next(syntax.of_type(function, "template_argument_list"), None) if function else None
@@ -510,9 +496,10 @@ class Host:
             return extents_of(values or [1])
         if WHOLE.fullmatch(name) or name in ("float", "double"):
             return converted(name, values[0])
+        if name in self.by_name and self.hands_on(node):
+            return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
         if name in self.by_name:
-            given = list(zip(texts(arguments, self.text), values, strict=True))
-            return self.function_call(*self.by_name[name], given)
+            return self.function_call(*self.by_name[name], values)
         if name in KNOWN and None not in values:
             found: Value = KNOWN[name](*values)
             return found
@@ -521,15 +508,11 @@ class Host:
             self.set(changed, None, line_of(node))
         return None
 
-    def function_call(self, function: Node, text: str, given: Sequence[tuple[str, Value]]) -> Value:
-        """What a function of this text returns, with these arguments and their values."""
-        named = [(one.type, syntax.declared_names(one)) for one in parameters_of(function)]
-        frame, own = Frame(), self.text
-        for i, (kind, names) in enumerate(named):
-            passed = given[i:] if kind.startswith("variadic") else given[i : i + 1]
-            for name in (text_of(one, text) for one in names if passed):
-                frame.variables[name] = passed[0][1]
-                frame.passed[name] = [each for one in passed for each in self.as_passed(*one)]
+    def function_call(self, function: Node, text: str, values: Sequence[Value]) -> Value:
+        """What a function of this text returns."""
+        named = [syntax.declared_names(one) for one in parameters_of(function)]
+        names = [text_of(one[0], text) for one in named if one]
+        frame, own = Frame(dict(zip(names, values, strict=False))), self.text
 
         def work() -> Value:
             self.text = text
@@ -545,11 +528,7 @@ class Host:
 
         return self.apart(frame, work)
 
-    def as_passed(self, text: str, value: Value) -> Sequence[tuple[str, Value]]:
-        """An argument, or those of a pack, as the function under way was given them."""
-        return self.frames[-1].passed.get(text.removesuffix("..."), [(text, value)])
-
-    def macro_call(self, name: str, given: Sequence[str], node: Node) -> Value:
+    def macro_call(self, name: str, given: Sequence[str]) -> Value:
         """What a macro with arguments stands for."""
         definition, source = next(
             (one, source) for source in (self.source, *self.source.headers_beside)
@@ -558,7 +537,10 @@ class Host:
         )  # fmt: skip
         listed = definition.child_by_field_name("parameters")
         names = [text_of(one, source.text) for one in listed.named_children] if listed else []
-        body = self.source.names[f"{name}()"].replace("\\\n", "\n")
+        return self.expansion(names, self.source.names[f"{name}()"].replace("\\\n", "\n"), given)
+
+    def expansion(self, names: Sequence[str], body: str, given: Sequence[str]) -> Value:
+        """What a text stands for with arguments in the place of these names."""
         words = dict(zip(names, given, strict=False))
         words["__VA_ARGS__"] = ", ".join(given[len([one for one in names if one != "..."]) :])
         body = re.sub(r"[A-Za-z_]\w*", lambda word: words.get(word[0], word[0]), body)
@@ -575,13 +557,15 @@ class Host:
         return None
 
     def kernel_call(self, node: Node, mark: Node, name: str) -> None:
-        held = Instance() if name == self.kernel.name else self.frames[-1].variables.get(name)
-        if isinstance(held, Instance):
-            function = node.child_by_field_name("function") or node
+        function, text = node.child_by_field_name("function") or node, self.text
+        held = self.begins.get(name, "")
+        if self.names_kernel(held):
+            name, text, function = self.kernel.name, f"void f(){{{held};}}", parsed(f"{held};")
+        if name == self.kernel.name:
             template = next(syntax.of_type(function, "template_argument_list"), None)
             configuration = [one for one in mark.named_children if one.type != "comment"]
             arguments = texts(node.child_by_field_name("arguments"), self.text)
-            self.record(node, configuration, held.template or texts(template, self.text), arguments)
+            self.record(node, configuration, texts(template, text), arguments)
 
     def library_call(self, node: Node) -> None:
         """cudaLaunchKernel(function, grid, block, arguments, shared bytes, stream)."""
@@ -609,15 +593,14 @@ class Host:
         line = line_of(node) if self.text == self.source.text else self.line
         shared = more[0] if more else 0
         begun = self.frames[-1].commas
-        passed = [each for one in arguments for each in self.as_passed(one, self.read(one))]
         commas = [
             text if is_comma(one) else begun.get(text, "")
             for one, text in zip(configuration, written, strict=False)
         ]
         launched = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
-            tuple(self.said(one) for one in template), tuple(text for text, _ in passed),
-            tuple(value for _, value in passed), tuple(commas),
+            tuple(self.said(one) for one in template), tuple(arguments),
+            tuple(map(self.read, arguments)), tuple(commas),
             (line, *(lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
         whole = self.is_whole(launched)
@@ -668,6 +651,16 @@ def converted(kind: str, value: Value | list[Value]) -> Value:
         return float(value)
     whole = WHOLE.fullmatch(kind.replace("const", "").strip())
     return int(value) if isinstance(value, float) and whole else value
+
+
+def as_macro(function: Node, text: str) -> tuple[list[str], str]:
+    """The names of a function's parameters, that of a pack as in a macro, and its body."""
+    body, names = syntax.part(function, "body", text), list[str]()
+    for one in parameters_of(function):
+        names.append("".join(text_of(each, text) for each in syntax.declared_names(one)))
+        if one.type.startswith("variadic"):
+            body = re.sub(rf"\b{names.pop()}\s*\.\.\.", "__VA_ARGS__", body)
+    return names, body
 
 
 def parameter_list(declarator: Node) -> Node | None:
