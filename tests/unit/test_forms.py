@@ -184,7 +184,7 @@ template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}
 void go(float* A, float* B, float* C, int m, int n, int k)
 {{ run(f, dim3((n + 7) / 8, m / 4), dim3(8, 4), A, B, C, m, n, k); }}""", "",
-        "f is not correct: grid too small"),
+        "f is not correct: grid too small, line 13, at"),
     "a kernel that is launched on parts too": (f"""{kernel()}
 void parts(float* A, float* B, float* C, int n) {{ for (int s = 0; s < 4; s++)
     f<<<dim3((n + 7) / 8, n / 32), dim3(8, 8)>>>(A + s * n, B, C + s * n, n); }}

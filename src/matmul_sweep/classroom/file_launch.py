@@ -10,8 +10,7 @@ from typing import Any
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom import syntax
-from matmul_sweep.classroom.host import Host, Launched, Value, parameters_of
+from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import Parameter, Signature
 from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
@@ -157,19 +156,20 @@ class FileLaunch:
     @property
     def zeroes_c(self) -> bool:
         """Whether the program makes C zero before."""
-        texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
-        return zeroes(self.source, texts.get("C", ""))
+        return zeroes(self.source, self.text_of_c)
+
+    @property
+    def text_of_c(self) -> str:
+        """What the launch passes for C."""
+        return {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
 
     @property
     def is_given_c(self) -> bool:
         """Whether the function that launches is given C in a file that allocates nothing: who calls
         it may have cleared C."""
-        function = self.source.launchers.get(self.kernel.name)
-        given = [name for one in (parameters_of(function) if function else ())
-                 for name in syntax.declared_names(one)]  # fmt: skip
-        texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
-        names = {text_of(name, self.source.text) for name in given}
-        return "cudaMalloc" not in self.source.bare and texts.get("C", "") in names
+        code = self.source.bare
+        head = text_of(self.source.launchers.get(self.kernel.name), code).partition("{")[0]
+        return "cudaMalloc" not in code and self.text_of_c in re.findall(r"\w+", head)
 
     def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words

@@ -251,12 +251,8 @@ class Host:
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
             # A function's call changes nothing that a launch depends on, unless it may launch.
-            call = child.type == "call_expression"
-            if (
-                not call
-                or self.called(child, self.text) not in self.by_name
-                or self.hands_on(child)
-            ):
+            call = child.type == "call_expression" and self.called(child, self.text) in self.by_name
+            if not call or self.hands_on(child):
                 self.value(child)
 
     def hands_on(self, call: Node) -> bool:
@@ -459,7 +455,7 @@ class Host:
 
     def set(self, name: str, value: Value, line: int) -> None:
         frame = self.frames[-1]
-        frame.lines[name.rpartition(".")[0] or name] = line
+        frame.lines[name.rpartition(".")[0] or name] = self.line_in_file(line)
         of, _, member = name.rpartition(".")
         if member in ("x", "y", "z") and isinstance(held := frame.variables.get(of), tuple):
             sides: list[Any] = list(held)
@@ -590,7 +586,7 @@ class Host:
         )  # fmt: skip
         lines = self.frames[-1].lines
         written = [*(text_of(one, self.text) for one in configuration[:3]), ""]
-        line = line_of(node) if self.text == self.source.text else self.line
+        line = self.line_in_file(line_of(node))
         shared = more[0] if more else 0
         begun = self.frames[-1].commas
         commas = [
@@ -615,9 +611,13 @@ class Host:
             return str(value)
         return self.frames[-1].types.get(argument, argument)
 
-    @property
-    def line(self) -> int:
-        """Of the first place outside the kernel that names it."""
+    def line_in_file(self, line: int) -> int:
+        """A line of the text that is read; if that is an expansion, the line of the first place
+        outside the kernel that names it."""
+        return line if self.text == self.source.text else self.line_of_name
+
+    @cached_property
+    def line_of_name(self) -> int:
         start = next(self.starts)
         before, _, _ = text_of(start, self.source.bare).partition(self.kernel.name)
         return line_of(start) + before.count("\n")

@@ -253,16 +253,13 @@ def adds_products(kernel: Kernel, text: str) -> bool:
     vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
     if vector or not takes_matrices(kernel):
         return False
-    inside, called = " ".join(loops), set(re.findall(r"\w+", kernel.body))
-    root = next(around(kernel.node, "translation_unit"))
-    for one in of_type(root, "function_definition"):
+    codes = [" ".join(loops)]
+    repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
+    for one in of_type(next(around(kernel.node, "translation_unit")), "function_definition"):
         name = "".join(text_of(each, text) for each in declared_names(one)[-1:])
-        if name in called and name != kernel.name:
-            repeated = re.search(rf"\b{name}\b", inside)
-            code = text_of(one, text) if repeated else " ".join(loops_of(one, text))
-            if sums_products(code):
-                return True
-    return sums_products(inside) or "mma" in text_of(kernel.node, text)
+        if name in repeated or (name in called and name != kernel.name):
+            codes += [text_of(one, text)] if name in repeated else loops_of(one, text)
+    return any(map(sums_products, codes)) or "mma" in text_of(kernel.node, text)
 
 
 def loops_of(node: Node, text: str) -> list[str]:

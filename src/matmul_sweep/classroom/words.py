@@ -88,8 +88,8 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
             yield f"  Its program launches it at multiples of {own.multiple} only."
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
-            own = verdict.bench.launch.program
-            who = "its caller has to clear" if own and not own.zeroes_c else "the program clears"
+            given = verdict.bench.is_given_zeros
+            who = "its caller has to clear" if given else "the program clears"
             yield f"  It adds to {c}, which {who} before."
     if verdict.option:
         yield f"  nvcc takes it with the option {verdict.option} only."
