@@ -619,7 +619,8 @@ class Host:
     @cached_property
     def line_of_name(self) -> int:
         start = next(self.starts)
-        before, _, _ = text_of(start, self.source.bare).partition(self.kernel.name)
+        name = rf"\b{re.escape(self.kernel.name)}\b"
+        before = re.split(name, text_of(start, self.source.bare), maxsplit=1)[0]
         return line_of(start) + before.count("\n")
 
 
