@@ -165,11 +165,12 @@ class FileLaunch:
 
     @property
     def is_given_c(self) -> bool:
-        """Whether the function that launches is given C in a file that allocates nothing: who calls
-        it may have cleared C."""
+        """Whether the function that launches is given C in a file that allocates and clears
+        nothing: who calls it may have cleared C."""
         code = self.source.bare
         head = text_of(self.source.launchers.get(self.kernel.name), code).partition("{")[0]
-        return "cudaMalloc" not in code and self.text_of_c in re.findall(r"\w+", head)
+        own = re.search("cudaM(?:alloc|emset)", code)
+        return not own and self.text_of_c in re.findall(r"\w+", head)
 
     def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words

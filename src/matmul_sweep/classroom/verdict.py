@@ -267,7 +267,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
-            said = str(error).partition("error: ")[2] or str(error)
+            said = re.split("(?:error|unimplemented): ", str(error), maxsplit=1)[-1]
             unknown = UNKNOWN.search(said)
             missing = lacking_of(unknown[1], program.source) if unknown else ""
             lacking = NotRunnable(missing or f"its compiler says: {said}")

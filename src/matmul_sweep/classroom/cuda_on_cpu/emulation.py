@@ -366,7 +366,7 @@ def _explained(
     report: str, functions: Sequence[str], operation: Operation, parameters: int | str
 ) -> str:
     """A compiler's first error, in terms of the catalogue if its entry is the cause."""
-    line = _line_with(("error:", "undefined reference", "cannot find"), report)
+    line = _line_with(("error:", "unimplemented:", "undefined reference", "cannot find"), report)
     for function in functions:
         if f"undefined reference to `{function}'" in line:
             return no_kernel(function)
