@@ -319,6 +319,22 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "lengths of rows": (rectangular(
         parameters=f"int m, int n, int k, {MATRICES}, int lda, int ldb, int ldc",
         a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]"), "", "f is correct"),
+    "a length of rows in bytes": (rectangular(
+        parameters=f"{SHAPE}, size_t pitchA, int pitchB",
+        a="((const float*)((const char*)A + i * pitchA))[p]",
+        b="B[p * (pitchB / sizeof(float)) + j]"), "", "f is correct"),
+    "a condition in assembler": (
+        """__device__ float load(const float* place) {
+    float found;
+    asm("{.reg .pred p;\\n"
+#if __CUDACC_VER_MAJOR__ >= 11 && \\
+    __CUDA_ARCH__ >= 750
+        "ld.global.nc.f32 %0, [%1];}\\n"
+#else
+        "ld.global.f32 %0, [%1];}\\n"
+#endif
+        : "=f"(found) : "l"(place)); return found; }
+""" + kernel(a="load(A + i * n + p)") + OWN_SIZES, "", "f is correct"),
     "a batch": (rectangular(
         parameters=f"{MATRICES}, int batch, int m, int n, int k",
         b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),

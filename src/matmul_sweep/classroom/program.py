@@ -153,7 +153,11 @@ class Program:
             other = rows or parameter.type != operation.dtypes[index].cpp
             return f"reinterpret_cast<{own}>({pointer})" if other else pointer
         if role.startswith(LEADING):
-            return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
+            matrix = role.removeprefix(LEADING)
+            length = f"trial_{self.signature.row_length(matrix)}"
+            in_bytes = rf"\b{parameter.name}\s*/\s*sizeof|\bchar\s*\*\s*\)[^;]*\b{parameter.name}\b"
+            bytes_of = f" * (int)sizeof(*trial_{matrix})"
+            return length + bytes_of * bool(re.search(in_bytes, self.kernel.body))
         given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
         return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
 

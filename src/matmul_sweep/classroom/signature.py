@@ -355,7 +355,7 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     if len(pointers) != 4 or (len(writable) > 1 and not any(p.role == "beta" for p in parameters)):
         return [*parameters]
     inputs = [p for p in pointers if p is not (writable if len(writable) == 1 else pointers)[-1]]
-    addend = next((p for p in inputs if "c" in words_of(p.name)), None)
+    addend = next((p for p in inputs if {"c", "cin"} & {*words_of(p.name)}), None)
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 

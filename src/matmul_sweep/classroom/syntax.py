@@ -16,6 +16,11 @@ PARSER = Parser(Language(tree_sitter_cuda.language()))
 UNKNOWN_WORDS = re.compile(
     r"__(?:cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
 )
+# A condition among the strings of an expression, behind a line that ends with one.
+CONDITION_IN_STRINGS = re.compile(
+    r'^((?![ \t]*#)[^\n]*"[ \t]*\n)([ \t]*#[ \t]*(?:if|el|endif)(?:[^\n]*\\\n)*[^\n]*)',
+    re.MULTILINE,
+)
 # Nodes whose parts are definitions of their own: namespaces, `extern "C"`, parts under a condition.
 CONTAINERS = {
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
@@ -94,6 +99,7 @@ class Kernel:
 def parse(text: str) -> Node:
     """The root of a source's tree."""
     known = UNKNOWN_WORDS.sub(lambda found: blank(found[0]), text)
+    known = CONDITION_IN_STRINGS.sub(lambda found: found[1] + blank(found[2]), known)
     return PARSER.parse(re.sub(r"[^\x00-\x7f]", "_", known).encode("ascii")).root_node
 
 
