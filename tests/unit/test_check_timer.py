@@ -1,6 +1,7 @@
 """The checks of the timing, without PyTorch, Triton or a GPU."""
 
 import ctypes
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     torch, triton = MagicMock(__version__="2.9.1"), MagicMock(__version__="3.5.1")
     torch.cuda.get_device_name.return_value = DEVICE["gpu"]
     torch.cuda.get_device_properties.return_value.uuid = "of-this-card"
-    taken = iter([n * round * 1e-3 for round in (1, 2, 10) for n in SIZES])
+    taken = itertools.cycle([n * round * 1e-3 for round in (1, 2, 10) for n in SIZES])
 
     def do_bench(launch: Callable[[], None], return_mode: str, **budget: int) -> float:
         assert (return_mode, budget) == ("median", check_timer.BUDGET_MS)
@@ -67,10 +68,13 @@ def test_the_medians_of_rounds_stand_beside_cold_times_or_else_hot_ones(command,
 
 def test_the_projects_kernels_are_called_as_by_a_program(monkeypatch, torch, tmp_path):
     monkeypatch.setattr(matmul_sweep, "gemm", product := MagicMock(), raising=False)
-    made_up(tmp_path, kernels=["naive", "sgemm", "cublas_sgemm"])
+    normal = where("kernel == 'bgemm'", fill="normal")
+    made_up(tmp_path, kernels=["naive", "sgemm", "cublas_sgemm", "bgemm"], change=normal)
     table = check_timer.against_do_bench(tmp_path)
-    assert [*table.variant] == ["cublas_sgemm"] * 3 + ["sgemm"] * 3
-    assert [call.kwargs for call in product.call_args_list] == [{"kernel": "sgemm"}] * 9
+    assert [*table.variant] == ["cublas_sgemm"] * 3 + ["sgemm"] * 3 + ["bgemm"] * 2
+    calls = [call.kwargs["kernel"] for call in product.call_args_list]
+    assert calls == (["sgemm"] * 3 + ["bgemm"] * 2) * 3
+    assert torch.randn.call_count == 12  # both inputs, 2 sizes, 3 rounds
 
 
 @pytest.mark.parametrize("column", ["sweep", "fill", "mode"])
