@@ -35,6 +35,7 @@ from matmul_sweep.experiment.report.facts.published import (
     speedup,
 )
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
@@ -66,23 +67,23 @@ def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
     return [(name, words) for name, words in named if (folder / name).exists()]
 
 
-def climbed(view: Results) -> Iterator[dict[str, Any]]:
-    """What the fastest kernel of an operation reaches, beside the first one and the library;
-    nothing without a square at which kernels are compared."""
-    told = facts_of(view.whole or view, view.product.name)
-    if (best := told["lead"]) and view.compared and view.compared.square:
-        yield best | {"gain": told["gain"], "unit": told["unit"]}
-
-
-def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
-    """What is reported of an operation's dispatches at shapes drawn at random."""
-    return [x for x in random_shapes(results) if x["operation"] == view.product.name]
-
-
-def reduced(view: Results) -> list[dict[str, Any]]:
-    """The fastest kernel of each other arithmetic that was timed beside a library."""
-    found = facts_of(view.whole or view, view.product.name)["reduced"].values()
-    return [best for best in found if best["speedup"]]
+def claims(results: Results) -> dict[str, Any]:
+    """What is told first: the fastest kernel of each operation, beside the first one and the
+    library, where kernels are compared at a square; that of each `other` arithmetic; the dispatches
+    at shapes drawn at random. `alone`: whether all of it was timed so."""
+    views = told_views(results)
+    leads, others = [], []
+    for view in views:
+        told = facts_of(view.whole or view, view.product.name)
+        if (best := told["lead"]) and view.compared and view.compared.square:
+            leads.append(best | {"product": view.product} | {k: told[k] for k in ("gain", "unit")})
+        others += [best | {"product": view.product, "arithmetic": kind}
+                   for kind, best in told["reduced"].items() if best["speedup"]]  # fmt: skip
+    names = [view.product.name for view in views]
+    drawn = [x for x in random_shapes(results) if x["operation"] in names]
+    ways = [*(x["speedup"]["way"] for x in leads + others if x["speedup"]),
+            *(x["way"] for x in drawn)]  # fmt: skip
+    return {"leads": leads, "others": others, "drawn": drawn, "alone": {*ways} == {"alone"}}
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:
@@ -126,12 +127,12 @@ def work(results: Results) -> list[str]:
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
-        at_random, climbed, in_words, ladders, picture_of, pictures, reduced,
-        source_line, steps_on, told_views, work,
+        claims, in_words, ladders, picture_of, pictures, processor, source_line, steps_on, work,
     )
 }  # fmt: skip
 BLOCKS.filters |= {
     "cell": lambda text: text.replace("|", "\\|"),
+    "listed": listed,
     "significant": significant,
 }
 
