@@ -71,19 +71,16 @@ def claims(results: Results) -> dict[str, Any]:
     """What is told first: the fastest kernel of each operation, beside the first one and the
     library, where kernels are compared at a square; that of each `other` arithmetic; the dispatches
     at shapes drawn at random. `alone`: whether all of it was timed so."""
-    views = told_views(results)
     leads, others = [], []
-    for view in views:
-        told = facts_of(view.whole or view, view.product.name)
+    for view in told_views(results):
+        told, product = facts_of(view.whole or view, view.product.name), {"product": view.product}
         if (best := told["lead"]) and view.compared and view.compared.square:
-            leads.append(best | {"product": view.product} | {k: told[k] for k in ("gain", "unit")})
-        others += [best | {"product": view.product, "arithmetic": kind}
-                   for kind, best in told["reduced"].items() if best["speedup"]]  # fmt: skip
-    names = [view.product.name for view in views]
-    drawn = [x for x in random_shapes(results) if x["operation"] in names]
-    ways = [*(x["speedup"]["way"] for x in leads + others if x["speedup"]),
-            *(x["way"] for x in drawn)]  # fmt: skip
-    return {"leads": leads, "others": others, "drawn": drawn, "alone": {*ways} == {"alone"}}
+            leads.append(best | product | {fact: told[fact] for fact in ("gain", "unit")})
+        others += [own | product | {"arithmetic": kind}
+                   for kind, own in told["reduced"].items() if own["speedup"]]  # fmt: skip
+    drawn = [x for x in random_shapes(results) if not results.of(x["operation"]).overlaps]
+    ways = {(x.get("speedup") or x).get("way") for x in (*leads, *others, *drawn)}
+    return {"leads": leads, "others": others, "drawn": drawn, "alone": ways == {"alone"}}
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:

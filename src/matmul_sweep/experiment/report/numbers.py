@@ -20,8 +20,7 @@ def ends(low: float, high: float) -> list[float] | None:
 def borne_out(value: float, low: float, high: float) -> tuple[str, ...]:
     """A value and its interval in three to five significant digits, as many as make the interval
     two units wide: 1.082 and 1.080 to 1.083."""
-    unit = 10.0 ** math.floor(math.log10(high))
-    digits = next((n for n in (3, 4) if high - low >= 2 * unit / 10 ** (n - 1)), 5)
+    digits = 3 + sum(high - low < 2 * 10.0 ** (math.floor(math.log10(high)) - n) for n in (2, 3))
     return tuple(significant(x, digits) for x in (value, low, high))
 
 
