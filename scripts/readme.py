@@ -62,8 +62,9 @@ def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
     """The files of the documents' chart and of the first operation's steps, as far as the set has
     them, each with what it shows."""
     named = [(TIMES, f"Time against n on {processor(results.device)}")]
-    for view in told_views(results)[:1]:
-        named.append((picture_of(view.product), steps_on(results, view.product)))
+    named += [
+        (picture_of(x.product), steps_on(results, x.product)) for x in told_views(results)[:1]
+    ]
     return [(name, words) for name, words in named if (folder / name).exists()]
 
 
@@ -106,10 +107,9 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
                     "speedups": [speedup(own[own.baseline == library]) for library in libraries],
                 }
             )
-        titles = [view.title(library) for library in libraries]
         way = "alone" if leading(rungs) == "alone" else "in turn"
         yield {"product": view.product, "n": rungs.n.max(), "unit": unit, "rows": rows} | {
-            "libraries": titles,
+            "libraries": [view.title(library) for library in libraries],
             "way": way,
             "overlaps": view.overlaps,
         }
