@@ -35,7 +35,6 @@ from matmul_sweep.experiment.report.facts.published import (
     speedup,
 )
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
-from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
@@ -62,9 +61,8 @@ def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
     """The files of the documents' chart and of the first operation's steps, as far as the set has
     them, each with what it shows."""
     named = [(TIMES, f"Time against n on {processor(results.device)}")]
-    named += [
-        (picture_of(x.product), steps_on(results, x.product)) for x in told_views(results)[:1]
-    ]
+    for view in told_views(results)[:1]:
+        named.append((picture_of(view.product), steps_on(results, view.product)))
     return [(name, words) for name, words in named if (folder / name).exists()]
 
 
@@ -129,7 +127,6 @@ BLOCKS.globals |= {
 }  # fmt: skip
 BLOCKS.filters |= {
     "cell": lambda text: text.replace("|", "\\|"),
-    "listed": listed,
     "significant": significant,
 }
 
