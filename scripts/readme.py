@@ -38,7 +38,6 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.operations.operation import Operation
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import ROOT
@@ -52,17 +51,12 @@ def told_views(results: Results) -> list[Results]:
     return [view for view in views if len(view.summary) and not view.overlaps]
 
 
-def steps_on(results: Results, operation: Operation) -> str:
-    """What the picture of the steps shows."""
-    return f"{operation.title} step by step on {processor(results.device)}"
-
-
 def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
     """The files of the documents' chart and of the first operation's steps, as far as the set has
     them, each with what it shows."""
-    named = [(TIMES, f"Time against n on {processor(results.device)}")]
+    named = [(TIMES, "Time against n")]
     for view in told_views(results)[:1]:
-        named.append((picture_of(view.product), steps_on(results, view.product)))
+        named.append((picture_of(view.product), f"{view.product.title} step by step"))
     return [(name, words) for name, words in named if (folder / name).exists()]
 
 
@@ -105,10 +99,9 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
                     "speedups": [speedup(own[own.baseline == library]) for library in libraries],
                 }
             )
-        way = "alone" if leading(rungs) == "alone" else "in turn"
         yield {"product": view.product, "n": rungs.n.max(), "unit": unit, "rows": rows} | {
             "libraries": [view.title(library) for library in libraries],
-            "way": way,
+            "way": "alone" if leading(rungs) == "alone" else "in turn",
             "overlaps": view.overlaps,
         }
 
@@ -122,7 +115,7 @@ def work(results: Results) -> list[str]:
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
-        claims, in_words, ladders, picture_of, pictures, processor, source_line, steps_on, work,
+        claims, in_words, ladders, picture_of, pictures, processor, source_line, work,
     )
 }  # fmt: skip
 BLOCKS.filters |= {
