@@ -38,7 +38,6 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.operations.operation import Operation
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import ROOT
@@ -52,37 +51,29 @@ def told_views(results: Results) -> list[Results]:
     return [view for view in views if len(view.summary) and not view.overlaps]
 
 
-def steps_on(results: Results, operation: Operation) -> str:
-    """What the picture of the steps shows."""
-    return f"{operation.title} step by step on {processor(results.device)}"
-
-
 def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
     """The files of the documents' chart and of the first operation's steps, as far as the set has
     them, each with what it shows."""
-    named = [(TIMES, f"Time against n on {processor(results.device)}")]
+    named = [(TIMES, "Time against n")]
     for view in told_views(results)[:1]:
-        named.append((picture_of(view.product), steps_on(results, view.product)))
+        named.append((picture_of(view.product), f"{view.product.title} step by step"))
     return [(name, words) for name, words in named if (folder / name).exists()]
 
 
-def climbed(view: Results) -> Iterator[dict[str, Any]]:
-    """What the fastest kernel of an operation reaches, beside the first one and the library;
-    nothing without a square at which kernels are compared."""
-    told = facts_of(view.whole or view, view.product.name)
-    if (best := told["lead"]) and view.compared and view.compared.square:
-        yield best | {"gain": told["gain"], "unit": told["unit"]}
-
-
-def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
-    """What is reported of an operation's dispatches at shapes drawn at random."""
-    return [x for x in random_shapes(results) if x["operation"] == view.product.name]
-
-
-def reduced(view: Results) -> list[dict[str, Any]]:
-    """The fastest kernel of each other arithmetic that was timed beside a library."""
-    found = facts_of(view.whole or view, view.product.name)["reduced"].values()
-    return [best for best in found if best["speedup"]]
+def claims(results: Results) -> dict[str, Any]:
+    """What is told first: the fastest kernel of each operation, beside the first one and the
+    library, where kernels are compared at a square; that of each `other` arithmetic; the dispatches
+    at shapes drawn at random. `alone`: whether all of it was timed so."""
+    leads, others = [], []
+    for view in told_views(results):
+        told, product = facts_of(view.whole or view, view.product.name), {"product": view.product}
+        if (best := told["lead"]) and view.compared and view.compared.square:
+            leads.append(best | product | {fact: told[fact] for fact in ("gain", "unit")})
+        others += [own | product | {"arithmetic": kind}
+                   for kind, own in told["reduced"].items() if own["speedup"]]  # fmt: skip
+    drawn = [x for x in random_shapes(results) if not results.of(x["operation"]).overlaps]
+    ways = {(x.get("speedup") or x).get("way") for x in (*leads, *others, *drawn)}
+    return {"leads": leads, "others": others, "drawn": drawn, "alone": ways == {"alone"}}
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:
@@ -108,11 +99,9 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
                     "speedups": [speedup(own[own.baseline == library]) for library in libraries],
                 }
             )
-        titles = [view.title(library) for library in libraries]
-        way = "alone" if leading(rungs) == "alone" else "in turn"
         yield {"product": view.product, "n": rungs.n.max(), "unit": unit, "rows": rows} | {
-            "libraries": titles,
-            "way": way,
+            "libraries": [view.title(library) for library in libraries],
+            "way": "alone" if leading(rungs) == "alone" else "in turn",
             "overlaps": view.overlaps,
         }
 
@@ -126,8 +115,7 @@ def work(results: Results) -> list[str]:
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
-        at_random, climbed, in_words, ladders, picture_of, pictures, reduced,
-        source_line, steps_on, told_views, work,
+        claims, in_words, ladders, picture_of, pictures, processor, source_line, work,
     )
 }  # fmt: skip
 BLOCKS.filters |= {

@@ -27,7 +27,7 @@ from matmul_sweep.experiment.dataset.selection import Results, fastest, of_serie
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import FASTEST
 from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
-from matmul_sweep.experiment.report.explore.points import ERROR, SQUARE
+from matmul_sweep.experiment.report.explore.points import ALONE, ERROR, SQUARE
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.site.pages import explore_page
 
@@ -70,6 +70,12 @@ def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(lines, r
     assert line.line["color"] == look(results, "cublas_sgemm").colour
     variants = rates[~other & rates.name.str.startswith("gram_register_tile")]
     assert variants.marker.map(itemgetter("symbol")).nunique() == variants.name.nunique() > 1
+
+
+def test_what_was_timed_alone_is_a_series_of_its_own(tmp_path):
+    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], caches=["hot", "alone"])
+    found = drawn(results).groupby("series").quantity.agg(set)
+    assert found[SQUARE + ALONE] == found[SQUARE]
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):

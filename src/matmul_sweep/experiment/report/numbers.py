@@ -17,6 +17,13 @@ def ends(low: float, high: float) -> list[float] | None:
     return None if pd.isna([low, high]).any() else [float(low), float(high)]
 
 
+def borne_out(value: float, low: float, high: float) -> tuple[str, ...]:
+    """A value and its interval in three to five significant digits, as many as make the interval
+    two units wide: 1.082 and 1.080 to 1.083."""
+    digits = 3 + sum(high - low < 2 * 10.0 ** (math.floor(math.log10(high)) - n) for n in (2, 3))
+    return tuple(significant(x, digits) for x in (value, low, high))
+
+
 def significant(value: float, digits: int = 3) -> str:
     """`value` rounded to significant digits: 0.0123, 1.30, 95 500, 2.50·10⁻⁹."""
     if value == 0:

@@ -13,7 +13,7 @@ from matmul_sweep.experiment.report.explore.lines import (
     random_lines,
     with_published,
 )
-from matmul_sweep.experiment.report.explore.points import ERROR, RATE, SQUARE, TIME, absent
+from matmul_sweep.experiment.report.explore.points import ALONE, ERROR, RATE, SQUARE, TIME, absent
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import OTHER
 
@@ -47,10 +47,10 @@ def choices(lines: Sequence[Mapping[str, Any]], timed_gpu: bool) -> dict[str, di
     # Beside a card, a processor's rates all lie on the axis.
     order = (RATE, *speedups, TIME, ERROR) if timed_gpu else (TIME, RATE, *speedups, ERROR)
     quantities = [name for name in order if name in found_here]
-    forms = [name for operation in OPERATIONS.values() for name in operation.series]
+    squared = [SQUARE, *(name for operation in OPERATIONS.values() for name in operation.series)]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),
-        "series": ("shapes", [SQUARE, *forms, OTHER, RANDOM]),
+        "series": ("shapes", [*squared, OTHER, RANDOM, *(name + ALONE for name in squared)]),
         "variants": ("variants", [FASTEST, ALL]),
         "quantity": ("show", quantities),
     }

@@ -60,9 +60,9 @@ def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]
 def lines_of(view: Results, unit: Unit, where: str = "") -> Iterator[dict[str, Any]]:
     """One line for each kernel and one for each variant, for every choice; `where` follows their
     names."""
-    if view.timed().empty:
-        return
     found = points(view, unit[1])
+    if found.empty:
+        return
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
     drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)

@@ -12,6 +12,7 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     series_of,
     size_name,
+    squares,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.dataset.words import CACHES
@@ -22,6 +23,7 @@ from matmul_sweep.operations.shapes import Shape
 
 KEY = ["kernel", "variant", *POINT, "cache"]
 SQUARE = "square (m = n = k)"  # of gemm
+ALONE = ", alone"  # after the name of a series
 RATE, TIME, ERROR = "rate", "time", "error"
 PLACE = ["operation", "series"]  # what selects points; one without a time has them too
 LIMITS = {"p": "at its power limit", "h": "slowed down for heat"}
@@ -43,10 +45,12 @@ def placed(rows: pd.DataFrame) -> pd.DataFrame:
 
 def points(view: Results, per_tflops: int) -> pd.DataFrame:
     """A row for every point that the figures draw too and each of its quantities, with `value`, and
-    with `low` and `high` where it has an interval. Rates are in the unit of which `per_tflops` are
-    a TFLOP/s. Kernels with reduced arithmetic do other work, so their speed stands beside their
-    error only."""
-    rows = placed(view.timed()).reset_index(names="row")
+    with `low` and `high` where it has an interval; squares that were timed alone are a series of
+    their own. Rates are in the unit of which `per_tflops` are a TFLOP/s. Kernels with reduced
+    arithmetic do other work, so their speed stands beside their error only."""
+    alone = placed(squares(view.timed(cache="alone")))
+    rows = pd.concat([placed(view.timed()), alone.assign(series=alone.series + ALONE)])
+    rows = rows.reset_index(names="row")
     held = rows.merge(view.ratios, on=KEY)
     said = pd.Series([speedup_words(view, row) for row in held.itertuples()], dtype=str)
     speedups = said.groupby(held.row).agg(list)

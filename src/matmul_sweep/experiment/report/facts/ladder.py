@@ -1,5 +1,4 @@
-"""The steps of an operation: each kernel's rate, bound, resources, and gain over the step before
-it."""
+"""The steps of an operation: each kernel's rate, bound, and gain over the step before it."""
 
 from typing import Any
 
@@ -145,7 +144,6 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "ran": ran and ran.name,
         "bound": predicted(results, ran, shape, None if row is None else row.tflops),
         "layout": picture(ran),
-        "resources": resources(results, ran),
         "loop": hot_loop(results, ran.name if ran else None),
         "counters": counted(results, told.variant),
     }
@@ -163,13 +161,6 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
         "lanes": (min(down, layout.region[0] // layout.thread[0]), across),
         "half": variant.kernel.half,
     }
-
-
-def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
-    """What a variant takes of a multiprocessor, each None if that is not on record."""
-    names = ["registers", "spill_bytes", "occupancy"]
-    record = results.kernels[results.kernels.variant == (variant and variant.name)]
-    return {name: None if record.empty else known(record.iloc[0][name]) for name in names}
 
 
 def pairs_of(results: Results, row: pd.Series) -> pd.DataFrame:

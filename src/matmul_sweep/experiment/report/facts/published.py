@@ -31,7 +31,7 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.report.numbers import significant
+from matmul_sweep.experiment.report.numbers import borne_out, significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 
@@ -143,10 +143,10 @@ def speedup(pairs: pd.DataFrame, words: str = "") -> str:
     if pairs.empty:
         return ""
     row = pairs.iloc[0]
-    value, low, high = (f"{end:.3f}" for end in (row.ratio, row.ratio_low, row.ratio_high))
     verdict = verdict_of(row.ratio_low, row.ratio_high)
     if verdict == "unknown":
-        return f"{value}{words}, too few pairs for an interval"
+        return f"{significant(row.ratio)}{words}, too few pairs for an interval"
+    value, low, high = borne_out(row.ratio, row.ratio_low, row.ratio_high)
     return f"{value}{words} [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
 
 

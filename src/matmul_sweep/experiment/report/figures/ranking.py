@@ -120,7 +120,7 @@ def accuracy(results: Results) -> Figure:
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
-    ax.set_ylabel("error relative to Σ|a||b|")
+    ax.set_ylabel("error / Σ|a||b|")
     name_lines([ax], results)
     style.claim(made, reduced_beside_full(results, rows))
     return made

@@ -98,7 +98,7 @@ def theme() -> Iterator[None]:
 
 
 def panels(
-    columns: int = 1, rows: int = 1, height: float = 2.2, sharey: bool = True
+    columns: int = 1, rows: int = 1, height: float = 1.9, sharey: bool = True
 ) -> tuple[Figure, np.ndarray]:
     """A figure with rows of `columns` axes, all of a row on one y axis or each on its own;
     `height` of a row in inches."""

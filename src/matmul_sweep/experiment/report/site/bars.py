@@ -35,7 +35,7 @@ def bars(view: Results, ladder: Mapping[str, Any]) -> dict[str, Any]:
     told = int(ladder["size"]) if str(ladder["size"]).isdigit() else None
     return {
         "size": told if told in sizes else max(sizes, default=None),
-        "bounds": {name: percent(rate / most) for name, rate in bounds.items() if rate},
+        "bounds": {name: f"{rate / most:.2%}" for name, rate in bounds.items() if rate},
         "sizes": sizes,
     }
 
@@ -50,8 +50,8 @@ def cell(
         said += f", {library['library']['title']} beside it {significant(library['rate'])}"
     states = {"{:.0f} W": row.power_w, "{:.0f} MHz": row.sm_clock_mhz}
     return {
-        "width": percent(rate["value"] / most),
-        "library": library and percent(library["rate"] / most),
+        "width": f"{rate['value'] / most:.2%}",
+        "library": library and f"{library['rate'] / most:.2%}",
         "rate": significant(rate["value"]),
         "theirs": significant(library["rate"]) if library else "–",
         "times": significant(library["ratio"]) if library else "–",
@@ -59,7 +59,3 @@ def cell(
         "limited": "p" if "p" in rate["limits"] else "",
         "said": said,
     }
-
-
-def percent(share: float) -> str:
-    return f"{share:.2%}"

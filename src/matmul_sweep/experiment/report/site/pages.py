@@ -117,8 +117,8 @@ def absence(view: Results) -> str:
 
 def rivals(view: Results) -> dict[str, bool]:
     """The library's routines that were timed, and whether each fills all of C."""
-    timed = [name for name in view.product.rivals if name in set(view.launches.kernel)]
-    return {view.title(name): not view.writes_half(name) for name in timed}
+    timed = {*view.launches.kernel, *view.ratios.baseline}
+    return {view.title(x): not view.writes_half(x) for x in view.product.rivals if x in timed}
 
 
 def gallery(folder: Path) -> dict[str, Any]:
