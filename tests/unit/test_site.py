@@ -1,8 +1,10 @@
 """The site: pages that say what a data set says, and what it lacks, on any screen."""
 
+import dataclasses
 import itertools
 import json
 import re
+import shutil
 from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import browser
 import pandas as pd
 import pytest
-from made_up_data import RESIDUES, beside_a_card, failed, made_up, the_catalogue
+from made_up_data import DEVICE, RESIDUES, beside_a_card, failed, made_up, the_catalogue
 from support import PUBLISHED_SETS
 
 from matmul_sweep.classroom.results import COMMITTED
@@ -107,6 +109,7 @@ def test_each_step_has_its_pictures_its_code_and_its_figures(pages):
 Kind = Callable[[Path], Results]
 
 
+without_version = {key: fact for key, fact in DEVICE.items() if key != "version"}
 THREE = ["naive", "sgemm", "cublas_sgemm"]
 KINDS: dict[str, tuple[Kind, list[str]]] = {
     "no GPU": (
@@ -151,9 +154,15 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
         ["float64 by int8 The columns of A", "The library is faster at n = 2500."],
     ),
     "before": (
-        lambda _: load_results(PUBLISHED / "nvidia-h100-80gb-hbm3", the_catalogue()),
-        ["and 8% past cuBLAS", "earlier kernels, before 1.0.0", "no machine code",
-         "C = A·B in bfloat16 to draw"],
+        lambda folder: dataclasses.replace(
+            made_up(folder, kernels=THREE, device=without_version), earlier=True),
+        ["earlier kernels, before 1.0.0", "C = A·B in bfloat16 to draw"],
+    ),
+    "no machine code": (
+        lambda folder: load_results(Path(shutil.copytree(
+            PUBLISHED_SETS[0], folder / "set", ignore=lambda *_: {"instructions.csv"})),
+            the_catalogue()),
+        ["past cuBLAS", "no machine code", "float64 by int8"],
     ),
 }  # fmt: skip
 

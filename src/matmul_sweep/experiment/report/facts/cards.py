@@ -55,7 +55,7 @@ def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
     a library was timed beside it."""
     return [
         {"card": processor(one.device), "date": str(one.device.get("date"))}
-        | {"version": version_of(one.device)}
+        | {"version": version_of(one.device) if one.earlier else "today's"}
         | best
         for one in sets
         if one.device.get("gpu")
