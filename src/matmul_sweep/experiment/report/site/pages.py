@@ -3,6 +3,7 @@ or from the worklog; the templates have none."""
 
 import base64
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ from matmul_sweep.experiment.report.site.pictures import pictures
 from matmul_sweep.experiment.report.site.worklog import quoted
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.files import read_json
-from matmul_sweep.process.project import ROOT
+from matmul_sweep.process.project import KERNELS, ROOT
 
 TEMPLATES = ROOT / "site"
 SETS = "sets"  # the folder of the published data sets beside the pages
@@ -104,8 +105,15 @@ def story(results: Results) -> dict[str, Any]:
         "peak": unit_peak(shown, "multiply_add_float32"),
         "rivals": {name: rivals(view) for name, view in views.items()},
         "worklog": quoted(),
+        "page_of_residues": comment_of(KERNELS / "gram" / "residues.cu"),
         "source_of_times": source_line(shown),
     }
+
+
+def comment_of(source: Path) -> str:
+    """The page that a source begins with, without the marks of a comment."""
+    lines = itertools.takewhile(lambda line: line.startswith("//"), source.read_text().split("\n"))
+    return "\n".join(line[3:] for line in lines)
 
 
 def absence(view: Results) -> str:
