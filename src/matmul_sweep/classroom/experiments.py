@@ -254,14 +254,14 @@ class Bench:
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches, or its caller has to."""
-        program = self.launch.program
+        program = self.program.in_file
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
         return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
 
     @property
     def is_given_zeros(self) -> bool:
         """Whether whoever calls the file's function that launches has to clear C."""
-        program, adds = self.launch.program, self.adds and not self.signature.accumulates
+        program, adds = self.program.in_file, self.adds and not self.signature.accumulates
         return bool(adds and self.seed is None and program and program.is_given_c)
 
     @property

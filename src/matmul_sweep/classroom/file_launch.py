@@ -236,7 +236,7 @@ def zeroes(source: Source, c: str) -> bool:
     for kernel in source.kernels.values():
         host = host.replace(kernel.body, "")
     cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
-    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
+    copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
     declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True

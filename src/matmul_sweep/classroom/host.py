@@ -269,6 +269,20 @@ class Host:
             with suppress(Returned) if known is None else nullcontext():
                 self.run(node.child_by_field_name(branch))
 
+    def run_switch_statement(self, node: Node) -> None:
+        chosen, body = self.value(node.child_by_field_name("condition")), node.named_children[-1]
+        for case in body.named_children:
+            said = case.child_by_field_name("value")
+            fits = chosen is None or said is None or self.value(said) == chosen
+            if fits and case.named_children[-1] != said:  # else it goes on with the next one
+                with suppress(Returned) if chosen is None else nullcontext():
+                    self.run_parts(case)
+                if chosen is not None:
+                    return
+
+    def run_catch_clause(self, node: Node) -> None:
+        """Nothing goes wrong."""
+
     def run_for_statement(self, node: Node) -> None:
         begin = node.child_by_field_name("initializer")
         self.run(begin) if begin and begin.type == "declaration" else self.value(begin)

@@ -17,6 +17,7 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
 from matmul_sweep.classroom.launching import Launch, question_of_guess
 from matmul_sweep.classroom.signature import ADDEND, BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
@@ -57,6 +58,11 @@ class Program:
     signature: Signature
     launch: Launch
     macros: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def in_file(self) -> FileLaunch | None:
+        """The kernel's launch in its file, which settings may replace."""
+        return self.launch.program or file_launch(self.source, self.kernel, self.signature)
 
     @cached_property
     def needed(self) -> Mapping[Source, str]:

@@ -166,6 +166,10 @@ def signature_of(
     roles |= {name: role for name in numbers
               if name not in said and (role := role_beside(name, letters))}  # fmt: skip
     numbers = [name for name in numbers if name not in roles]
+    lengths = [name for name in numbers if ROW_LENGTH & {*words_of(name)}]
+    if len(lengths) == len(numbers) - 1:  # of all matrices, which are square
+        roles |= dict.fromkeys(lengths, f"{LEADING}C")
+        numbers = [name for name in numbers if name not in lengths]
     told = [name for name in numbers if name in said]
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
@@ -277,8 +281,10 @@ def parsed(
         if kind not in ELEMENTS:
             raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
         role = f"{GIVEN}{name}"
-    if not pointer and (not told.name or kind == "bool"):  # a switch is off
+    if not pointer and not told.name:
         role = f"{UNUSED}{position}"
+    elif not pointer and kind == "bool":
+        role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
 
 
@@ -402,7 +408,7 @@ def role_beside(name: str, letters: Mapping[str, str]) -> str:
     if TILED & set(words):
         return f"{GIVEN}{name}"
     if words[:1] == ["trans"]:
-        return f"{UNUSED}{name}"
+        return f"{GIVEN}{name}"
     found = [letters[word] for word in words if word in letters]
     return f"{LEADING}{found[0]}" if found and ROW_LENGTH & set(words) else ""
 
@@ -457,7 +463,8 @@ def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: 
     parameters, untold = [], {}
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
-            if not (text := told(one)):
+            off = one.type == "bool" or words_of(one.name)[:1] == ["trans"]
+            if not (text := told(one) or "0" * off):
                 untold[one.name] = "1" if one.type in FRACTIONS else "16"
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict
-from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting
+from matmul_sweep.classroom.conventions import (
+    by_fragments,
+    convention_of,
+    fitting,
+    takes_a_vector,
+)
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -313,6 +318,9 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     if fit is None:
         if asked := open_question(bench):
             raise asked
+        if takes_a_vector(bench.with_tile()):
+            name, path = bench.program.kernel.name, bench.program.source.path
+            raise UserError(f"{path}: {name} multiplies a matrix by a vector, and not by a matrix")
         return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
