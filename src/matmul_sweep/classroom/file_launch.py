@@ -103,9 +103,9 @@ class FileLaunch:
         shapes = [self.shape_of([self.multiple * side for side in primes])
                   for primes in (PRIMES, OTHERS)]  # fmt: skip
         launched = [one.values[position : position + 1] for one in map(self.at, shapes) if one]
-        told = [value for (value,) in filter(None, launched) if isinstance(value, int) and value]
-        if len(told) < len(shapes):
-            return ""
+        told = [value for (value,) in filter(None, launched) if isinstance(value, int)]
+        if len(told) < len(shapes) or not all(told):
+            return "0" if told == [0, 0] else ""
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
         texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]

@@ -87,7 +87,10 @@ class Program:
         the program around the kernel bring along."""
         own = {one.name for one in self.kernel.template}
         own |= {one.name for one in self.signature.parameters}
-        return "#include <cstdint>\n" + "".join(
+        code = "".join(self.needed.values())
+        halves = self.source.may_bring_halves and re.search(r"\b(?:__)?half2?\b|bfloat16", code)
+        brought = "cstdint", *("cuda_fp16.h", "cuda_bf16.h")[: 2 * bool(halves)]
+        return "".join(f"#include <{one}>\n" for one in brought) + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in own
         )  # fmt: skip
@@ -102,11 +105,15 @@ class Program:
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
         structs, arguments = self.passed
-        inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
         setter = SETTER if structs else ""
         head = f'{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})'
-        return f'#line 1 "wrapper"\n{head}\n{{ {inside} {" ".join(structs)} {call} }}\n'
+        return f'#line 1 "wrapper"\n{head}\n{{ {self.inside} {" ".join(structs)} {call} }}\n'
+
+    @property
+    def inside(self) -> str:
+        """What makes the names of the kernel's namespaces known."""
+        return f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:
@@ -135,8 +142,12 @@ class Program:
 
     @property
     def use(self) -> str:
-        """A use of the kernel: compilers look into a template only where it is used."""
-        return f"void* trial_use() {{ return (void*){self.instance}; }}\n"
+        """A use of the kernel: compilers look into a template only where it is used. Other
+        functions may have its name."""
+        texts = [re.sub(rf"\b{one.name}\b(?!\s*\()" * bool(one.name), "", one.text.split("=")[0])
+                 for one in self.kernel.parameters]  # fmt: skip
+        own = "" if self.kernel.template else f"(void (*)({', '.join(texts)}))"
+        return f"void* trial_use() {{ {self.inside} return (void*){own}{self.instance}; }}\n"
 
     @property
     def instance(self) -> str:

@@ -188,10 +188,14 @@ class Source:
         if name:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
-        found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+        found = self.likely_products or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
         return found + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
+
+    @cached_property
+    def likely_products(self) -> Sequence[Kernel]:
+        return [one for one in self.kernels.values() if syntax.adds_products(one, self.text)]
 
     @property
     def lacking(self) -> str:
@@ -277,6 +281,12 @@ class Source:
     def headers(self) -> list[str]:
         """The headers of CUDA and C++ that may say what the kernel uses."""
         return [one.name for one in self.includes if KERNEL_HEADERS.fullmatch(one.name)]
+
+    @property
+    def may_bring_halves(self) -> bool:
+        """Whether a header that serves the program around it may bring the types of 16 bits."""
+        own = re.compile(r"torch/|ATen/|c10/|cublas")
+        return any(own.match(one.name) or (one.quoted and not one.beside) for one in self.includes)
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
@@ -404,7 +414,7 @@ def with_launcher(source: Source) -> Source:
 
 def launchers_in(folder: Path, source: Source) -> Iterator[Source]:
     """The files of a folder that launch kernels of a source, as far as they can be read."""
-    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<<")
+    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<\s*<")
     with suppress(OSError, UserError):
         for file in folder.iterdir():
             # The whole of a file is read only where a few words of it are promising.

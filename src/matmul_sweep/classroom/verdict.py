@@ -210,6 +210,9 @@ def programs_in(
                         refused.append(error)
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    if not found and not any(one.likely_products for one in (file, *headers)):
+        said = str(refused[0]).removeprefix(f"{path}: ")
+        raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
         raise refused[0]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
