@@ -334,6 +334,7 @@ class Bench:
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not self.only
+            and (order != LINEAR or one.launched.grid[1] == 1)
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -345,8 +346,8 @@ class Bench:
         names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
             return kind(*[fixed.get("m", max(m, n, k))] * len(names))
-        sides = (m, n, k) if len(names) == 3 else (k, n)
-        return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
+        sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
+        return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 
     @property
     def only(self) -> Shape | None:
@@ -458,11 +459,11 @@ class Bench:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
         names = () if self.only else shape.__match_args__
         for name in names:
-            fixed = name in self.signature.fixed
+            fixed = name in self.signature.fixed or name in self.signature.tied
             for less in () if fixed else self.candidates(getattr(shape, name)):
-                yield replace(
-                    shape, **dict.fromkeys(names if self.signature.square else [name], less)
-                )
+                tied = [one for one, other in self.signature.tied.items() if other == name]
+                alike = names if self.signature.square else (name, *tied)
+                yield replace(shape, **dict.fromkeys(alike, less))
             if self.signature.square:
                 return
 

@@ -104,8 +104,9 @@ class Launch:
         told = self.program.at(shape) if self.program else None
         if self.program is None or told is None:
             return None
-        own = not self.program.constant or shape == self.program.own_shape
-        return told.grid if own else self.fixed
+        own = shape == self.program.own_shape
+        known = not self.program.constant and not self.program.signature.rows_of_grid
+        return told.grid if own or known else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
         """The launch at a shape, or with another grid."""

@@ -86,7 +86,8 @@ class Program:
         """The constants that settings give, and the source does not, as macros; and what headers of
         the program around the kernel bring along."""
         own = {one.name for one in self.kernel.template}
-        own |= {one.name for one in self.signature.parameters}
+        own |= {one.name for one in self.signature.parameters if one.position >= 0}
+        own |= self.source.constants.keys()
         code = "".join(self.needed.values())
         halves = self.source.may_bring_halves and re.search(r"\b(?:__)?half2?\b|bfloat16", code)
         brought = "cstdint", *("cuda_fp16.h", "cuda_bf16.h")[: 2 * bool(halves)]

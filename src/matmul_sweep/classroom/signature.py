@@ -88,7 +88,8 @@ class Signature:
 
     columns: the matrices that are stored by columns. sizes: the constants of the file that fix
     dimensions. unsure: whether the names of the dimensions do not say which is which. again: a
-    number that by its name is a dimension which others are already.
+    number that by its name is a dimension which others are already. tied: a dimension that is the
+    same number as another one, where that is not so of all.
     """
 
     operation: Operation
@@ -98,6 +99,7 @@ class Signature:
     unsure: bool = False
     again: str = ""
     settled: bool = False
+    tied: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def square(self) -> bool:
@@ -133,7 +135,14 @@ class Signature:
 
     def name_of(self, role: str) -> str:
         """The kernel's own name of A, B, C, m, n or k."""
+        role = self.tied.get(role, role)
         return next((p.name for p in self.parameters if p.role == role), role)
+
+    @property
+    def rows_of_grid(self) -> bool:
+        """Whether it takes the rows of C from the grid."""
+        roles = {p.role for p in self.parameters} | self.tied.keys()
+        return len(self.operation.matrices) == 3 and not self.square and "m" not in roles
 
 
 def signature_of(
@@ -150,11 +159,16 @@ def signature_of(
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)
-    pointers = [p for p in parameters if p.pointer and not p.role]
+    every = [p for p in parameters if p.pointer and not p.role]
+    # A struct may have the place of a matrix on the host, too, which gets the same.
+    own = {p.position: p for p in every if p.member}
+    own |= {p.position: p for p in every if {"d", "dev", "device", "gpu"} & {*words_of(p.member)}}
+    pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
     roles = matrices(pointers)
+    roles |= {p.name: roles[own[p.position].name] for p in every if p.member}
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     extents = EXTENTS[len(operation.shape.__match_args__)]
@@ -184,7 +198,7 @@ def signature_of(
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        again=again, settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        again=again, tied=said_roles(settings)[1], settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
 
@@ -422,8 +436,7 @@ def dimensions(
     Raises UserError with the question if it cannot.
     """
     wanted = operation.shape.__match_args__
-    said = {settings[role]: role for role in ("m", "n", "k")
-            if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", settings.get(role, ""))}  # fmt: skip
+    said, tied = said_roles(settings)
     if unknown := said.keys() - set(names):
         raise UserError(
             f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
@@ -444,7 +457,7 @@ def dimensions(
         roles[rest_names[0]] = rest_roles[0]
     if not rest_roles:
         return roles | {name: f"{GIVEN}{name}" for name in rest_names}
-    lacking = {*wanted} - {*roles.values()} - from_grid
+    lacking = {*wanted} - {*roles.values()} - from_grid - tied.keys()
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
@@ -455,6 +468,17 @@ def dimensions(
             "or write `#define N 64` and use N"
         )
     return roles
+
+
+def said_roles(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The roles of numbers by settings, and those of one number that has another role already."""
+    said: dict[str, str] = {}
+    tied: dict[str, str] = {}
+    for role in ("m", "n", "k"):
+        if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", name := settings.get(role, "")):
+            first = said.setdefault(name, role)
+            tied |= {role: first} if first != role else {}
+    return said, tied
 
 
 def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: str) -> Signature:

@@ -259,7 +259,7 @@ def adds_products(kernel: Kernel, text: str) -> bool:
     vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
     if vector or not takes_matrices(kernel):
         return False
-    names = "|".join(one.name for one in kernel.parameters if one.pointers)
+    names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
     codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", " ".join(loops))]  # these go on
     repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
     for one in of_type(next(around(kernel.node, "translation_unit")), "function_definition"):

@@ -19,6 +19,7 @@ from matmul_sweep.classroom.conventions import (
     convention_of,
     fitting,
     takes_a_vector,
+    turns,
 )
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
@@ -327,7 +328,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
-    ours = fit.signature.columns in (bench.signature.columns, said)
+    ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
         return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
     found = ran(verdict, bench.with_tile())
