@@ -4,7 +4,7 @@ The kernel's own indexing decides, where nobody said it: C of two launches is ri
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -140,7 +140,7 @@ def reordered(bench: Bench) -> Iterator[Bench]:
     fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
     said = fixed or bench.signature.square or (few and not bench.signature.unsure)
     orders = [] if said else [*permutations("mnk", len(roles))]
-    ways = [(order, {}) for order in orders]
+    ways: list[tuple[Sequence[str], dict[str, str]]] = [(order, {}) for order in orders]
     ways += [(order, {last: one}) for order in orders if len(order) == 2
              for last in {*"mnk"} - {*order} for one in order]  # fmt: skip
     for order, tied in ways:
@@ -153,9 +153,9 @@ def different_sides(bench: Bench) -> Shape:
     """A shape whose sides differ, all multiples of what the tile suggests."""
     assert bench.launch.tile
     side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
-    if side >= WIDE:
-        return bench.shape(2 * side, side, min(side // 2, WIDE))
-    return bench.shape(4 * side, side, 3 * side)
+    wide = bench.shape(2 * side, side, min(side // 2, WIDE))
+    differ = len({*wide.dimensions}) == len(wide.dimensions)
+    return wide if side >= WIDE and differ else bench.shape(4 * side, side, 3 * side)
 
 
 def by_fragments(program: Program) -> frozenset[str]:

@@ -41,6 +41,7 @@ BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b),
     "||": lambda a, b: bool(a) or bool(b),
 }  # fmt: skip
+DECIDES = {"||": True, "&&": False}
 UNARY: Mapping[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "!": operator.not_, "~": operator.invert,
 }  # fmt: skip
@@ -186,7 +187,7 @@ class Host:
                 (name_of, *_) = syntax.declared_names(member)
                 frame.variables[text_of(name_of, self.text)] = self.read(value)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
-        values = texts(given, self.text) if given else ()
+        values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
         for i, one in enumerate(holders):
             said = values[i] if i < len(values) else one.default
             said = constants.get(said, said)
@@ -394,9 +395,13 @@ class Host:
 
     def value_binary_expression(self, node: Node) -> Value:
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        sign = text_of(node.child_by_field_name("operator"), self.text)
+        if sign in DECIDES and None in (left, right):  # whatever the other side is
+            return next((int(DECIDES[sign]) for one in (left, right)
+                         if one is not None and bool(one) == DECIDES[sign]), None)  # fmt: skip
         if left is None or right is None:
             return None
-        found = BINARY[text_of(node.child_by_field_name("operator"), self.text)](left, right)
+        found = BINARY[sign](left, right)
         whole = isinstance(left, int) and isinstance(right, int)
         return int(found) if whole else found
 

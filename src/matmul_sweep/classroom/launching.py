@@ -225,16 +225,20 @@ def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
             )
 
 
-def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:
-    """What the program gives for the numbers of a template that are a guess, if some are: with
-    them, something is as it cannot be meant."""
-    constants = {one: launch.constants[one] for one in sorted(launch.guessed)
-                 if launch.constants.get(one, "").isdecimal()}  # fmt: skip
+def question_of_guess(
+    source: Source, launch: Launch, said: str, types: bool = False
+) -> UserError | None:
+    """What the program gives for the numbers of a template that are a guess, or its types too, if
+    some are: with them, something is as it cannot be meant."""
+    constants = {one: value for one in sorted(launch.guessed)
+                 if (value := launch.constants.get(one, "")) and (types or value.isdecimal())}  # fmt: skip
     if not constants:
         return None
     given = " ".join(f"{one}={value}" for one, value in constants.items())
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    return question(f"{source.path}: {asked}", " ".join(f"{one}=32" for one in constants))
+    example = (f"{one}={'32' if value.isdecimal() else 'double'}"
+               for one, value in constants.items())  # fmt: skip
+    return question(f"{source.path}: {asked}", " ".join(example))
 
 
 def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:

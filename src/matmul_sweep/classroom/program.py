@@ -189,6 +189,7 @@ class Program:
     def for_cpu(self) -> str:
         """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
+        text = re.sub(r"(__shared__\s+)alignas\b", r"\1__align__", text)  # g++ has its own order
         for name, kind, rows, node in syntax.dynamic_arrays(self.kernel, self.source.text):
             written = text_of(node, self.source.text)
             pointer = (
@@ -300,21 +301,24 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = UNDECLARED.search(message)
-    if undeclared:
+    if undeclared or "must be a namespace name" in message:
         message += source.perhaps_left_out
     condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)
     if condition and undeclared and undeclared[1] == program.kernel.name:
         line, message = syntax.line_of(condition), f"it leaves {program.kernel.name} out"
     tested = source.line(line) if source.line(line).startswith("#if") else ""
     unknown = [*UNDECLARED.findall(report), *re.findall(r"\b[A-Za-z_]\w+", tested[3:])]
-    called = re.findall(r"(\w+)\s*\(", source.line(line))  # no number will do
+    called = re.findall(r"(\w+)\s*\(", source.bare)  # no number will do
     given = (*program.launch.constants, *called)
     unknown = [one for one in unknown if one.isupper() and not (one in given or source.fixes(one))]
     if names := dict.fromkeys(unknown):
         said = " ".join(f"{name}=16" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
-    if OF_VALUE.search(message) and (asked := question_of_guess(source, program.launch, said)):
+    of_type = "fragment" in message or "no instance of" in message
+    if (OF_VALUE.search(message) or of_type) and (
+        asked := question_of_guess(source, program.launch, said, of_type)
+    ):
         raise asked
     own = ((one.name, program.launch.constants[one.name]) for one in program.kernel.template)
     if OF_VALUE.search(message) and (numbers := " ".join(map("=".join, own))):

@@ -29,7 +29,7 @@ ROWS = word_set(
     "zeile zeilen linha linhas alto altura"
 )
 COLUMNS = word_set(
-    "c col cols column columns w width widths largeur colonne colonnes columna columnas "
+    "c col cols column columns w width widths weight largeur colonne colonnes columna columnas "
     "colonna spalte spalten coluna colunas ancho anchura"
 )
 ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is stored
@@ -198,7 +198,8 @@ def signature_of(
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        again=again, tied=said_roles(settings)[1], settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        again=again, tied=said_roles(settings)[1],
+        settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
 

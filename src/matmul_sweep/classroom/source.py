@@ -25,7 +25,14 @@ KERNEL_HEADERS = re.compile(
 )
 OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
-HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
+HEADER_FOLDERS = (
+    ".",
+    "include",
+    "../include",
+    "common",
+    "../common",
+    "..",
+)  # of headers in quotes, seen from the file
 PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
@@ -190,7 +197,7 @@ class Source:
         kernels = [*self.kernels.values()]
         found = self.likely_products or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
-        return found + [one for one in kernels if other and one.name in self.launchers
+        return [*found] + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
 
     @cached_property
