@@ -155,7 +155,7 @@ def different_sides(bench: Bench) -> Shape:
     side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
     wide = bench.shape(2 * side, side, min(side // 2, WIDE))
     differ = len({*wide.dimensions}) == len(wide.dimensions)
-    return wide if side >= WIDE and differ else bench.shape(4 * side, side, 3 * side)
+    return wide if side >= WIDE and differ else bench.shape(3 * side, side, 2 * side)
 
 
 def by_fragments(program: Program) -> frozenset[str]:

@@ -230,8 +230,9 @@ def question_of_guess(
 ) -> UserError | None:
     """What the program gives for the numbers of a template that are a guess, or its types too, if
     some are: with them, something is as it cannot be meant."""
-    constants = {one: value for one in sorted(launch.guessed)
-                 if (value := launch.constants.get(one, "")) and (types or value.isdecimal())}  # fmt: skip
+    told = {one: launch.constants.get(one, "") for one in sorted(launch.guessed)}
+    constants = {one: value for one, value in told.items()
+                 if value and (types or value.isdecimal())}  # fmt: skip
     if not constants:
         return None
     given = " ".join(f"{one}={value}" for one, value in constants.items())

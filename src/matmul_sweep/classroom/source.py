@@ -40,7 +40,7 @@ KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute
 HOST_ONLY = re.compile(
     r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|CU(?:tensorMap\w+|_\w+)"
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
-    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<<"
+    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
@@ -255,7 +255,7 @@ class Source:
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
-            more = [one for one in open_ones if one not in kept and one.names & used
+            more = [one for one in open_ones if one not in kept and one.names & used - {kernel.name}
                     and not one.host_only]  # fmt: skip
             kept |= {*more}
         return {source: source.only(kept) for source in sources}
