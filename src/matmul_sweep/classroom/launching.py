@@ -51,6 +51,10 @@ LADDERS = (
     {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
     {"BM": 64, "BN": 64, "BK": 8, "TM": 8},
 )  # fmt: skip
+# Types of matrices, by the names of kernels for them.
+TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
+              "half": re.compile("(?i)hgemm|half|fp?16"),
+              "double": re.compile("(?i)dgemm|double|fp?64")}  # fmt: skip
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
@@ -508,7 +512,8 @@ def template_arguments(
             chosen = str(program[one.name])
         if not chosen:
             guessed |= {one.name}
-            chosen = {"typename": "float", "bool": "true"}.get(one.kind, "")
+            named = (kind for kind, name in TYPE_NAMES.items() if name.search(kernel.name))
+            chosen = {"typename": next(named, "float"), "bool": "true"}.get(one.kind, "")
             chosen = chosen or str(typical(one.name, kernel))
         told[one.name] = chosen
         if chosen.isdecimal():

@@ -312,7 +312,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     given = (*program.launch.constants, *called)
     unknown = [one for one in unknown if one.isupper() and not (one in given or source.fixes(one))]
     if names := dict.fromkeys(unknown):
-        said = " ".join(f"{name}=16" for name in names)
+        said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
     of_type = "fragment" in message or "no instance of" in message

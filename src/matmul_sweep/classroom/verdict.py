@@ -292,7 +292,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
-        return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+        said = f"the launch is impossible: {error}"
+        if asked := question_of_guess(program.source, program.launch, said, types=True):
+            raise asked from None
+        return replace(verdict, status=WRONG, message=said)
 
 
 def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
