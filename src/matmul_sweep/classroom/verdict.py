@@ -60,7 +60,7 @@ from matmul_sweep.classroom.signature import (
     small_sizes,
     with_numbers,
 )
-from matmul_sweep.classroom.source import Source, read, with_launcher
+from matmul_sweep.classroom.source import Source, question, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -353,6 +353,9 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     said = f"{program.kernel.name} is right at no shape"
     if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
         raise asked
+    if nowhere and program.signature.rows_of_grid and not program.launch.tile:
+        from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
+        raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
     return verdict
 
 
