@@ -195,7 +195,8 @@ class Source:
         if name:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
-        found = self.likely_products or kernels
+        repeat = [one for one in kernels if syntax.loops_of(one.node, self.text)]
+        found = self.likely_products or repeat or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
         return [*found] + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
