@@ -527,12 +527,6 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
-    "a product with a vector": (f"""__global__ void f({SQUARE})
-{{ int i = {ROW}; float sum = 0;
-    for (int p = 0; i < n && p < n; p++) sum += A[i * n + p] * B[p];
-    if (i < n) C[i] = sum; }}
-void go(int n) {{ f<<<dim3(1, (n + 15) / 16), dim3(1, 16)>>>(0, 0, 0, n); }}""",
-        "f multiplies a matrix by a vector"),
     "no product": ("__global__ void f(float* a, int n, float by) { a[threadIdx.x] += by; }",
                    "no kernel in it looks like a product of two matrices: f has 1 pointers"),
     "a type that is a guess": (

@@ -9,8 +9,6 @@ from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
-import numpy as np
-
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING
 from matmul_sweep.classroom.program import Program
@@ -85,16 +83,6 @@ def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[B
         for one, run in tried:
             if columns != usual and right(one.seen(run, columns), whole=False):
                 yield stored_so(one, columns, folder)
-
-
-def takes_a_vector(bench: Bench) -> bool:
-    """Whether a kernel multiplies A by the first column of a B that is one, as all of C."""
-    run = bench.run(bench.shape(SMALL, SMALL, SMALL))
-    a, b, c = run.inputs[0], run.inputs[-1].ravel(), run.result.c.ravel()
-    rows, terms = a.shape
-    written = ~run.unwritten.ravel()
-    only = written[:rows].all() and not written[rows:].any()
-    return bool(only and np.allclose(c[:rows], a @ b[:terms], 1e-3, 1e-3))
 
 
 def right(run: Run, whole: bool) -> bool:

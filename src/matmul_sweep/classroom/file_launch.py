@@ -22,7 +22,8 @@ CAST = re.compile(
 # The last of the values of `x = y = z`, if that is a name.
 ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
 # An array that the host fills with zeros, as managed memory may be, and a container that has them.
-BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(", r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
+BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
+                 r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.

@@ -50,14 +50,6 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A line that begins with one of them is code.
-WORDS_OF_C = word_set(
-    "auto bool char class const constexpr double enum extern float inline int long namespace "
-    "return short signed size_t static struct template typedef typename uint unsigned using void "
-    "volatile"
-)
-
-
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
@@ -124,29 +116,24 @@ class Source:
     @cached_property
     def names(self) -> dict[str, str]:
         """What stands for each macro and constant, those of the headers beside it too."""
-        texts: dict[str, str] = {}
-        for one in (*self.headers_beside, self):
-            texts |= one.constants | one.macros
-        return texts
+        return {k: v for one in self.sources for k, v in (one.constants | one.macros).items()}
 
     @cached_property
     def types(self) -> dict[str, str]:
         """The types that it, or a header beside it, gives another name, by that name."""
-        sources = (*self.headers_beside, self)
-        return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
+        return {k: v for one in self.sources for k, v in syntax.types(one.tree, one.text).items()}
 
     @cached_property
     def namespaces(self) -> frozenset[str]:
         """The names of the namespaces that it, or a header beside it, opens."""
-        names = (part(node, "name", one.text) for one in (*self.headers_beside, self)
+        names = (part(node, "name", one.text) for one in self.sources
                  for node in syntax.of_type(one.tree, "namespace_definition"))  # fmt: skip
         return frozenset(WORD.findall(" ".join(names)))
 
     @cached_property
     def structs(self) -> dict[str, Struct]:
         """The structs that it, or a header beside it, has."""
-        sources = (*self.headers_beside, self)
-        return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
+        return {k: v for one in self.sources for k, v in syntax.structs(one.tree, one.text).items()}
 
     def constants_of(self, function: Node | None) -> dict[str, str]:
         """The values that a function's variables begin with."""
@@ -168,8 +155,7 @@ class Source:
     @property
     def asks_for_shared(self) -> bool:
         """Whether its program asks for more shared memory than a block has by itself."""
-        sources = (self, *self.headers_beside)
-        return any("MaxDynamicSharedMemorySize" in one.bare for one in sources)
+        return any("MaxDynamicSharedMemorySize" in one.bare for one in self.sources)
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
@@ -195,8 +181,7 @@ class Source:
         if name:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
-        repeat = [one for one in kernels if syntax.loops_of(one.node, self.text)]
-        found = self.likely_products or repeat or kernels
+        found = self.likely_products or kernels
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
         return [*found] + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
@@ -230,6 +215,11 @@ class Source:
         """The sources of the headers beside it, each before those that include it."""
         return [*headers_of(self, {self.place})]
 
+    @cached_property
+    def sources(self) -> Sequence["Source"]:
+        """The headers beside it, and itself."""
+        return [*self.headers_beside, self]
+
     @property
     def header_folders(self) -> Sequence[Path]:
         """Where compilers have to look for the headers beside it."""
@@ -243,7 +233,7 @@ class Source:
     def needed_by(self, kernel: Kernel) -> Mapping["Source", str]:
         """The text of each header beside it, and its own last, with only the kernel and what it
         uses; the rest is blank."""
-        sources = [*self.headers_beside, self]
+        sources = self.sources
         macros = {
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
         }
@@ -483,15 +473,11 @@ def with_own_headers(folder: Path, text: str) -> str:
 
 def repaired(text: str) -> str:
     """What copying from a notebook or a PDF breaks, mended without moving a line: fences and cell
-    magics, numbers before the lines, and comments that went on in a line of their own."""
+    magics, and numbers before the lines."""
     fence = re.compile(r"\s*(```|%%|In \[\d*\]:|Out\[)")
     # The grammar takes a line for the value of `#define NAME ` in the line before.
     lines = ["" if fence.match(line) else line.rstrip(" \t") for line in text.split("\n")]
     numbers = [re.match(r"\s*(\d+)(?=\s|$)", line) for line in lines if line.strip()]
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]
-    for i in range(1, len(lines)):
-        wrapped = re.fullmatch(r"\s*([^\W\d_]+)(?: [\w,.'’-]+)+\s*", lines[i])
-        if wrapped and wrapped[1] not in WORDS_OF_C and "//" in lines[i - 1]:
-            lines[i] = "// " + lines[i]
     return "\n".join(lines)

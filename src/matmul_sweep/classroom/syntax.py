@@ -277,9 +277,10 @@ def loops_of(node: Node, text: str) -> list[str]:
 
 def sums_products(code: str) -> bool:
     """Whether code that is repeated adds products, or calls what may."""
-    inside = GOES_ON.sub("", code)
+    inside = code
     while (flat := SUBSCRIPT.sub("", inside)) != inside:
         inside = flat
+    inside = GOES_ON.sub("", inside)
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
     return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside))

@@ -18,7 +18,6 @@ from matmul_sweep.classroom.conventions import (
     by_fragments,
     convention_of,
     fitting,
-    takes_a_vector,
     turns,
 )
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
@@ -327,9 +326,6 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     if fit is None:
         if asked := open_question(bench):
             raise asked
-        if takes_a_vector(bench.with_tile()):
-            name, path = bench.program.kernel.name, bench.program.source.path
-            raise UserError(f"{path}: {name} multiplies a matrix by a vector, and not by a matrix")
         return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
