@@ -56,7 +56,7 @@ def likeliest(bench: Bench) -> Bench | None:
 
     usual = bench.with_tile()
     inside, whole = stays_inside(usual)
-    if not inside and not bench.signature.rows_of_grid:
+    if not inside and not bench.signature.open_rows:
         others = (one for one in reordered(bench.with_tile(SIDE)) if all(stays_inside(one)))
         if other := next(others, None):
             return other

@@ -342,7 +342,7 @@ class Bench:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
         m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
-        if self.signature.rows_of_grid and self.launch.tile and self.launch.tile[0] < EVERYTHING:
+        if self.signature.open_rows and self.launch.tile and self.launch.tile[0] < EVERYTHING:
             m = ceil_div(m, self.launch.tile[0]) * self.launch.tile[0]  # all that blocks compute
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
@@ -462,7 +462,7 @@ class Bench:
         names = () if self.only else shape.__match_args__
         for name in names:
             fixed = name in {*self.signature.fixed, *self.signature.tied}
-            fixed |= name == "m" and self.signature.rows_of_grid
+            fixed |= name == "m" and self.signature.open_rows
             for less in () if fixed else self.candidates(getattr(shape, name)):
                 tied = [one for one, other in self.signature.tied.items() if other == name]
                 alike = names if self.signature.square else (name, *tied)

@@ -109,7 +109,7 @@ class Launch:
         if self.program is None or told is None:
             return None
         own = shape == self.program.own_shape
-        known = not self.program.constant and not self.program.signature.rows_of_grid
+        known = not self.program.constant and not self.program.signature.open_rows
         return told.grid if own or known else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
@@ -162,7 +162,6 @@ def launch_of(
                   if name not in OWN and not kernel.declares(name)}  # fmt: skip
     refuse_fixed(source, constants)
     values = known_values(source, constants)
-    ask_for_constants(source, kernel, values, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
     if known := said or (own.block if own else None):
@@ -298,31 +297,6 @@ def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
         re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
     )
     return [name for name in values if name in words]
-
-
-def ask_for_constants(
-    source: Source, kernel: Kernel, values: Mapping[str, int], constants: Mapping[str, str]
-) -> None:
-    """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
-    words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
-    parameters = [one.name for one in kernel.template]
-    local = re.findall(r"\b(?:const(?:expr)?\s+(?:\w+\s+)+|using\s+)(\w+)\s*=", kernel.body)
-    known = {*values, *constants, *local}
-    for name in [*parameters, *words]:
-        if name in known or (name not in parameters and defined(source, name)):
-            continue
-        raise UserError(
-            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say "
-            f"for instance {name}=16 after the file's name, or write `#define {name} 16` at its "
-            "top"
-        )
-
-
-def defined(source: Source, name: str) -> bool:
-    """Whether the source, or a header beside it, may define the name."""
-    constant = rf"\b(?:constexpr|const)\b[^;\n]*\b{name}\s*[={{]"
-    declared = rf"{constant}|\bdefine[ \t]+{name}\b|\benum\b[^;]*\b{name}\b"
-    return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
 
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:

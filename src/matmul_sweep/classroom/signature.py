@@ -139,7 +139,7 @@ class Signature:
         return next((p.name for p in self.parameters if p.role == role), role)
 
     @property
-    def rows_of_grid(self) -> bool:
+    def open_rows(self) -> bool:
         """Whether it takes the rows of C from the grid."""
         roles = {p.role for p in self.parameters} | self.tied.keys()
         return len(self.operation.matrices) == 3 and not self.square and "m" not in roles

@@ -349,7 +349,7 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     said = f"{program.kernel.name} is right at no shape"
     if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
         raise asked
-    if nowhere and program.signature.rows_of_grid and not program.launch.tile:
+    if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
     return verdict
