@@ -231,6 +231,9 @@ void go(float* A, float* B, float* C, int n)
         f"{MATRICES}, int size, int deep", "A[i * size + p]", "B[p * deep + j]",
         "C[i * deep + j]", "size", "deep", "size"), "",
         r"f is correct(?s:.*)\(m=size n=deep k=size\)"),
+    "C that is square": (kernel(
+        f"{MATRICES}, int N, int K", "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"NNK"), "",
+        r"f is correct(?s:.*)\(m=N n=N k=K\)"),
     "A that is said to be square": (kernel(
         f"{MATRICES}, int size, int deep", "A[i * size + p]", "B[p * deep + j]",
         "C[i * deep + j]", "size", "deep", "size"), "m=size n=deep k=size", "f is correct"),
@@ -238,7 +241,7 @@ void go(float* A, float* B, float* C, int n)
         f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]", "1 << 30",
         "1 << 30", "wA") + OWN_SIZES.replace("n = 16;", "n = 16; const int rows = 512;").replace(
         "g(1, 1)", "g(n / 16, rows / 16)").replace("n);", "n, n);"), "",
-        "right where wB is a multiple of 16"),
+        "right where m and wB are multiples of 16"),
     "a line of blocks that add to C": (kernel(
         c="C[i * n + j]").replace(ROW, "(blockIdx.x * 256 + threadIdx.x) / n").replace(
         COL, "(blockIdx.x * 256 + threadIdx.x) % n").replace("= sum;", "+= sum;")

@@ -4,7 +4,7 @@ The kernel's own indexing decides, where nobody said it: C of two launches is ri
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -126,11 +126,13 @@ def reordered(bench: Bench) -> Iterator[Bench]:
     roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
     few = len(roles) < len(bench.signature.operation.shape.__match_args__)
     fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
-    said = fixed or bench.signature.square or (few and not bench.signature.unsure)
-    orders = [] if said else [*permutations("mnk", len(roles))]
-    ways: list[tuple[Sequence[str], dict[str, str]]] = [(order, {}) for order in orders]
+    said = few and not bench.signature.unsure
+    orders = [tuple(roles)] if said else [*permutations("mnk", len(roles))]
+    ways: list[tuple[tuple[str, ...], dict[str, str]]] = [(order, {}) for order in orders]
     ways += [(order, {last: one}) for order in orders if len(order) == 2
              for last in {*"mnk"} - {*order} for one in order]  # fmt: skip
+    if fixed or bench.signature.square:
+        return
     for order, tied in ways:
         other = dict(zip(roles, order, strict=True))
         renamed = tuple(replace(p, role=other.get(p.role, p.role)) for p in parameters)
@@ -173,7 +175,7 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
                 name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"
                 words.append(f"{name} is stored {how}")
                 settings.append(f"{key}={CONVENTIONS[key] if turned else 'rows'}")
-    if found.parameters != told.parameters or found.unsure:
+    if (found.parameters, found.tied) != (told.parameters, told.tied) or found.unsure:
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")
