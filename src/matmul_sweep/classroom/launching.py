@@ -342,12 +342,12 @@ def guessed_block(
     if counts_by_x(source, kernel):
         if not uses(code, "threadIdx", "x"):
             return (WARP if by_warps else 1,), True
+        known = tiles if tiles or arrays else sides_of_line(kernel)
         if told := bound or math.prod(ladder or (0,)):
             return (told,), True
-        if threads := line_of(arrays, tiles):
+        if threads := line_of(arrays, known):
             return (threads,), False
-        shared_out = tiles or arrays or by_warps or re.search(r"threadIdx\s*\.\s*x\s*[/%]", code)
-        return (None, False) if shared_out else (LINE_BLOCK, True)
+        return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     sides = [side_beside(kernel, axis, values) for axis in "xy"]
@@ -362,6 +362,18 @@ def guessed_block(
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
     return found, found is not None and not by_warps
+
+
+def sides_of_line(kernel: Kernel) -> set[int]:
+    """The numbers by which a kernel divides threadIdx.x and multiplies the index of its block."""
+    divided, multiplied = (
+        {int(one) for one in re.findall(pattern, kernel.body)}
+        for pattern in (
+            r"threadIdx\s*\.\s*x\s*[/%]\s*(\d+)\b",
+            r"blockIdx\s*\.\s*[xy]\s*\*\s*(\d+)\b",
+        )
+    )
+    return {side for side in divided & multiplied if side * side <= MAXIMUM_THREADS}
 
 
 def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
