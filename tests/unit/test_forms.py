@@ -504,7 +504,7 @@ READ = {
         parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
         " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
     "a condition that one side decides": (kernel() + "void go(int n) { try { open(); } catch (int) "
-        "{ exit(1); } switch (n) { case 0: case 1: exit(1); default: ; } if (!open() || n % 8) { "
+        "{ exit(1); } switch (n) { case 0: case 1: exit(1); default: ; } if (!open() && n % 8) { "
         "f<<<1, 1>>>(0, 0, 0, n); return; } f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n); }",
         "n=m; 1x1, 3x6"),
     "what instantiates a launch": ("template <class T, int S>\n" + kernel() + "template <int S> "
