@@ -106,7 +106,7 @@ class Launch:
         """The grid that the file's program launches at a shape, as far as that is known: one that
         does not depend on the shape is for the program's own sizes."""
         told = self.program.at(shape) if self.program else None
-        if self.program is None or told is None:
+        if self.program is None or told is None or told.block is None:
             return None
         own = shape == self.program.own_shape
         known = not self.program.constant and not self.program.signature.open_rows

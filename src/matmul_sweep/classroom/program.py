@@ -301,7 +301,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = UNDECLARED.search(message)
-    if undeclared or "must be a namespace name" in message:
+    if undeclared or "namespace name" in message:
         message += source.perhaps_left_out
     condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)
     if condition and undeclared and undeclared[1] == program.kernel.name:

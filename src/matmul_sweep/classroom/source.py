@@ -42,6 +42,7 @@ HOST_ONLY = re.compile(
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
     r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
 )
+FOR_EDGES = re.compile(r"(?i)edge|border|remainder|tail(?!or)")  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
@@ -182,6 +183,7 @@ class Source:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
         found = self.likely_products or kernels
+        found = [one for one in found if not FOR_EDGES.search(one.name)] or found
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
         return [*found] + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip

@@ -350,6 +350,8 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     said = f"{program.kernel.name} is right at no shape"
     if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
         raise asked
+    if nowhere and program.kernel.template and "block" in program.launch.guessed:
+        raise question_of_block(program.source, program.kernel, program.launch.constants)
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
