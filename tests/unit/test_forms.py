@@ -221,6 +221,49 @@ void go(float* A, float* B, float* C, int n)
     "a C that the caller clears": (kernel().replace("= sum;\n}", "+= sum;\n}") + OWN_SIZES.replace(
         "int main() { int n = 16;", "void go(float* c, int n) {").replace("0, 0, 0", "0, 0, c"),
         "", "f is correct(?s:.*)adds to C, which its caller has to clear before"),
+    "a switch that the launch turns": (
+        kernel(f"{SQUARE}, bool turned", b="B[turned ? j * n + p : p * n + j]")
+        + OWN_SIZES.replace("n);", "n, true);"), "", "right if B is stored transposed"),
+    "one length of rows": (kernel(
+        f"{SQUARE}, size_t pitch_of_all", "A[i * pitch_of_all + p]", "B[p * pitch_of_all + j]",
+        "C[i * pitch_of_all + j]"), "", "f is correct"),
+    "A that is square": (kernel(
+        f"{MATRICES}, int size, int deep", "A[i * size + p]", "B[p * deep + j]",
+        "C[i * deep + j]", "size", "deep", "size"), "",
+        r"f is correct(?s:.*)\(m=size n=deep k=size\)"),
+    "C that is square": (kernel(
+        f"{MATRICES}, int N, int K", "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"NNK"), "",
+        r"f is correct(?s:.*)\(m=N n=N k=K\)"),
+    "A that is said to be square": (kernel(
+        f"{MATRICES}, int size, int deep", "A[i * size + p]", "B[p * deep + j]",
+        "C[i * deep + j]", "size", "deep", "size"), "m=size n=deep k=size", "f is correct"),
+    "rows that a constant of the program is": (kernel(
+        f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]", "1 << 30",
+        "1 << 30", "wA") + OWN_SIZES.replace("n = 16;", "n = 16; const int rows = 512;").replace(
+        "g(1, 1)", "g(n / 16, rows / 16)").replace("n);", "n, n);"), "",
+        "right where m and wB are multiples of 16"),
+    "a line of blocks that add to C": (kernel(
+        c="C[i * n + j]").replace(ROW, "(blockIdx.x * 256 + threadIdx.x) / n").replace(
+        COL, "(blockIdx.x * 256 + threadIdx.x) % n").replace("= sum;", "+= sum;")
+        + "void go(float* a, int n) { cudaMemset(a, 0, 4); f<<<(n * n + 255) / 256, 256>>>"
+        "(0, 0, a, n); }", "", "f is correct"),
+    "a gradient": (kernel(a="A[p * n + i]", name="backward_f"), "",
+                   r"backward_f is correct(?s:.*)\(a=transposed\)"),
+    "places on the host and on the device": (of_structs(more="float* on_device; ").replace(
+        ".elements[", ".on_device["), "", "f is correct"),
+    "a name that the host has, too": (
+        kernel() + "void f(int n) { go(n); }\n__global__ void f(double* A, int n);\n", "",
+        "f is correct"),
+    "halves that another header brings": (
+        "#include <torch/all.h>\n" + kernel(SQUARE.replace("float", "half"), c="C[i * n + j]",
+        kind="float"), "", "f is correct"),
+    "a number that is 0": (
+        rectangular(parameters=f"{SHAPE}, int shift", k="k - shift")
+        + OWN_SIZES.replace("n);", "n, n, n, 0);"), "", "f is correct"),
+    "a block of no threads": (kernel() + "void go(int n) { f<<<1, n / 2>>>(0, 0, 0, n); }", "",
+                              "no threads, line 9"),
+    "aligned rows in shared memory": (tiled("x = threadIdx.x, y = threadIdx.y").replace(
+        "__shared__ float", "__shared__ alignas(16) float"), "", "f is correct"),
     "namespaces": (f"namespace lab {{ namespace inner {{\n{kernel()}}} }}\n{HOST}", "",
                    "f is correct(?s:.*)blocks of 8×4×1 threads"),
     "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
@@ -460,6 +503,13 @@ READ = {
     "C beside D": (rectangular(
         parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
         " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
+    "a condition that one side decides": (kernel() + "void go(int n) { try { open(); } catch (int) "
+        "{ exit(1); } switch (n) { case 0: case 1: exit(1); default: ; } if (!open() && n % 8) { "
+        "f<<<1, 1>>>(0, 0, 0, n); return; } f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n); }",
+        "n=m; 1x1, 3x6"),
+    "what instantiates a launch": ("template <class T, int S>\n" + kernel() + "template <int S> "
+        "void go(int n) { f<float, S><<<dim3(n / S, n / 8), dim3(S, 8)>>>(0, 0, 0, n); }\n"
+        "template void go<4>(int n);", "n=m; 4x8, 6x3"),
     "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
     "letters beside words": (
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
@@ -480,6 +530,12 @@ QUESTIONS = {
     "a guess that does not compile": (
         f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
         "with S=16, which is a guess, line 6 does not compile"),
+    "no product": ("__global__ void f(float* a, int n, float by) { a[threadIdx.x] += by; }",
+                   "no kernel in it looks like a product of two matrices: f has 1 pointers"),
+    "a type that is a guess": (
+        "#include <mma.h>\ntemplate <class T>\n" + kernel().replace("float sum = 0;", "float sum ="
+        " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),
+        "Say for instance T=double after"),
     "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",

@@ -53,10 +53,6 @@ LAUNCHES = {
         "#define LAUNCH(k, g, b, ...) k<<<g, b>>>(__VA_ARGS__)\n" + SQUARE
         + "int main() { int n = 7; LAUNCH(f, (n + 31) / 32, 32, 0, 0, 0, n); }",
         Gemm(70, 70, 70), (3, 1, 1), (32, 1, 1), 0),
-    "the runtime's function": (
-        SQUARE + "int main() { int n = 7; float *a, *b, *c; void* args[] = {&a, &b, &c, &n};"
-        " cudaLaunchKernel((void*)f, dim3((n + 15) / 16), dim3(16), args, 64, 0); }",
-        Gemm(17, 17, 17), (2, 1, 1), (16, 1, 1), 64),
     "a loop that fills matrices": (
         SQUARE + "int main() { int n = 999; for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)"
         " a[i * n + j] = 1; int g = (n + 15) / 16; f<<<g, 16>>>(0, 0, 0, n); }",

@@ -107,7 +107,6 @@ VERDICTS = {
     "asked macro": (more("if (SIDE == 16) return;", "#ifndef SIDE\n#define SIDE 16\n#endif"),
                     "SIDE=8", CORRECT),
     "pasted": (f"```\n{NUMBERED}\n```\n", "", CORRECT),
-    "wrapped comment": (more("// beyond the\nlast row or column"), "", CORRECT),
     "a stride of the grid": (striding(Y, OVER_Y, X, OVER_X), "block=16x8", CORRECT),
     "a block of a variable": (kernel(BODY, "n / 64, width"), "", "Blocks of 16×16 threads"),
     "counts by too much": (kernel(f"for ({COUNT}; i < n * n; i += 2 * {OVER_X}) {TAKE_I}"), "",

@@ -12,13 +12,15 @@ from pathlib import Path
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, Signature
+from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
 STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
 # Of the matrices by which storage is told; the other one if the first block reaches beyond them.
 SIDE, WIDER = 192, 256
+TURNED = TRANSPOSED | {"nt", "tn", "tt", "abt", "atb", "backward", "backprop", "grad", "gradient"}
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 
@@ -54,7 +56,7 @@ def likeliest(bench: Bench) -> Bench | None:
 
     usual = bench.with_tile()
     inside, whole = stays_inside(usual)
-    if not inside:
+    if not inside and not bench.signature.open_rows:
         others = (one for one in reordered(bench.with_tile(SIDE)) if all(stays_inside(one)))
         if other := next(others, None):
             return other
@@ -124,18 +126,26 @@ def reordered(bench: Bench) -> Iterator[Bench]:
     roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
     few = len(roles) < len(bench.signature.operation.shape.__match_args__)
     fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
-    said = fixed or bench.signature.square or (few and not bench.signature.unsure)
-    for order in () if said else permutations("mnk", len(roles)):
+    said = few and not bench.signature.unsure
+    orders = [tuple(roles)] if said else [*permutations("mnk", len(roles))]
+    ways: list[tuple[tuple[str, ...], dict[str, str]]] = [(order, {}) for order in orders]
+    ways += [(order, {last: one}) for order in orders if len(order) == 2
+             for last in {*"mnk"} - {*order} for one in order]  # fmt: skip
+    if fixed or bench.signature.square:
+        return
+    for order, tied in ways:
         other = dict(zip(roles, order, strict=True))
         renamed = tuple(replace(p, role=other.get(p.role, p.role)) for p in parameters)
-        yield with_signature(bench, replace(bench.signature, parameters=renamed))
+        yield with_signature(bench, replace(bench.signature, parameters=renamed, tied=tied))
 
 
 def different_sides(bench: Bench) -> Shape:
     """A shape whose sides differ, all multiples of what the tile suggests."""
     assert bench.launch.tile
     side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
-    return bench.shape(2 * side, side, min(side // 2, WIDE) if side >= WIDE else 3 * side)
+    wide = bench.shape(2 * side, side, min(side // 2, WIDE))
+    differ = len({*wide.dimensions}) == len(wide.dimensions)
+    return wide if side >= WIDE and differ else bench.shape(3 * side, side, 2 * side)
 
 
 def by_fragments(program: Program) -> frozenset[str]:
@@ -145,6 +155,11 @@ def by_fragments(program: Program) -> frozenset[str]:
     said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major|\.row\.col\."}
     said["C"] = r"\bmem_col_major\b"
     return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
+
+
+def turns(kernel: Kernel) -> bool:
+    """Whether a kernel's name says that a matrix is transposed, as it is for a gradient."""
+    return not TURNED.isdisjoint(words_of(kernel.name))
 
 
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
@@ -160,10 +175,11 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
                 name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"
                 words.append(f"{name} is stored {how}")
                 settings.append(f"{key}={CONVENTIONS[key] if turned else 'rows'}")
-    if found.parameters != told.parameters or found.unsure:
+    if (found.parameters, found.tied) != (told.parameters, told.tied) or found.unsure:
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")
         own = {p.role: p.name for p in found.parameters}
+        own |= {role: own[other] for role, other in found.tied.items()}
         settings += [f"{role}={own[role]}" for role in "mnk" if role in own]
     return " and ".join(words), " ".join(settings)

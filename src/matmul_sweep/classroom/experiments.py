@@ -254,14 +254,14 @@ class Bench:
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches, or its caller has to."""
-        program = self.launch.program
+        program = self.program.in_file
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
         return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
 
     @property
     def is_given_zeros(self) -> bool:
         """Whether whoever calls the file's function that launches has to clear C."""
-        program, adds = self.launch.program, self.adds and not self.signature.accumulates
+        program, adds = self.program.in_file, self.adds and not self.signature.accumulates
         return bool(adds and self.seed is None and program and program.is_given_c)
 
     @property
@@ -334,6 +334,7 @@ class Bench:
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not self.only
+            and (order != LINEAR or one.launched.grid[1] == 1)
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -341,12 +342,14 @@ class Bench:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
         m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
+        if self.signature.open_rows and self.launch.tile and self.launch.tile[0] < EVERYTHING:
+            m = ceil_div(m, self.launch.tile[0]) * self.launch.tile[0]  # all that blocks compute
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
             return kind(*[fixed.get("m", max(m, n, k))] * len(names))
-        sides = (m, n, k) if len(names) == 3 else (k, n)
-        return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
+        sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
+        return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 
     @property
     def only(self) -> Shape | None:
@@ -458,11 +461,12 @@ class Bench:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
         names = () if self.only else shape.__match_args__
         for name in names:
-            fixed = name in self.signature.fixed
+            fixed = name in {*self.signature.fixed, *self.signature.tied}
+            fixed |= name == "m" and self.signature.open_rows
             for less in () if fixed else self.candidates(getattr(shape, name)):
-                yield replace(
-                    shape, **dict.fromkeys(names if self.signature.square else [name], less)
-                )
+                tied = [one for one, other in self.signature.tied.items() if other == name]
+                alike = names if self.signature.square else (name, *tied)
+                yield replace(shape, **dict.fromkeys(alike, less))
             if self.signature.square:
                 return
 

@@ -22,7 +22,8 @@ CAST = re.compile(
 # The last of the values of `x = y = z`, if that is a name.
 ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
 # An array that the host fills with zeros, as managed memory may be, and a container that has them.
-BEGUN_AT_ZERO = (r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
+BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
+                 r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
@@ -103,9 +104,9 @@ class FileLaunch:
         shapes = [self.shape_of([self.multiple * side for side in primes])
                   for primes in (PRIMES, OTHERS)]  # fmt: skip
         launched = [one.values[position : position + 1] for one in map(self.at, shapes) if one]
-        told = [value for (value,) in filter(None, launched) if isinstance(value, int) and value]
-        if len(told) < len(shapes):
-            return ""
+        told = [value for (value,) in filter(None, launched) if isinstance(value, int)]
+        if len(told) < len(shapes) or not all(told):
+            return "0" if told == [0, 0] else ""
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
         texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
@@ -160,8 +161,10 @@ class FileLaunch:
 
     @property
     def text_of_c(self) -> str:
-        """What the launch passes for C."""
-        return {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
+        """What the launch passes for C; of a tensor, its name."""
+        text = {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
+        tensor = re.search(r"(\w+)\s*\.\s*data_ptr\b", text)
+        return tensor[1] if tensor else text
 
     @property
     def is_given_c(self) -> bool:
@@ -183,6 +186,9 @@ class FileLaunch:
                 what += f": {'×'.join(map(str, sides))}"
                 return self.refused("comma for dim3", line, what, f"write dim3{written}")
         threads = math.prod(launched.block or (1,))
+        if not threads:
+            what = "the program launches blocks of no threads"
+            return self.refused("no threads", launched.lines[2], what, "round up to one")
         most = min(self.bound or MAXIMUM_THREADS, MAXIMUM_THREADS)
         if threads > most:
             of = "__launch_bounds__ allows" if most < MAXIMUM_THREADS else "a block has at most"
@@ -236,7 +242,7 @@ def zeroes(source: Source, c: str) -> bool:
     for kernel in source.kernels.values():
         host = host.replace(kernel.body, "")
     cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
-    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
+    copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
     declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True

@@ -41,6 +41,7 @@ BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b),
     "||": lambda a, b: bool(a) or bool(b),
 }  # fmt: skip
+DECIDES = {"||": True, "&&": False}
 UNARY: Mapping[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "!": operator.not_, "~": operator.invert,
 }  # fmt: skip
@@ -164,7 +165,7 @@ class Host:
         """The functions of the program and of the headers beside it, each with the text that it is
         a part of."""
         named = ((syntax.declared_names(one), one, source.text)
-                 for source in (*self.source.headers_beside, self.source)
+                 for source in self.source.sources
                  for one in functions_of(source))  # fmt: skip
         return {text_of(names[-1], text): (one, text) for names, one, text in named if names}
 
@@ -186,7 +187,7 @@ class Host:
                 (name_of, *_) = syntax.declared_names(member)
                 frame.variables[text_of(name_of, self.text)] = self.read(value)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
-        values = texts(given, self.text) if given else ()
+        values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
         for i, one in enumerate(holders):
             said = values[i] if i < len(values) else one.default
             said = constants.get(said, said)
@@ -218,9 +219,6 @@ class Host:
     def run_parts(self, node: Node) -> None:
         for child in node.named_children:
             self.run(child)
-
-    def run_lambda_expression(self, node: Node) -> None:
-        self.run(node.child_by_field_name("body"))
 
     def run_declaration(self, node: Node) -> None:
         kind = syntax.part(node, "type", self.text)
@@ -268,6 +266,17 @@ class Host:
             # What returns under a condition that is not known is the way out of an error.
             with suppress(Returned) if known is None else nullcontext():
                 self.run(node.child_by_field_name(branch))
+
+    def run_switch_statement(self, node: Node) -> None:
+        chosen = self.value(node.child_by_field_name("condition"))
+        for case in node.named_children[-1].named_children:
+            said = case.child_by_field_name("value")
+            if None in (chosen, said) or self.value(said) == chosen:  # and what may follow from it
+                with suppress(Returned):
+                    self.run_parts(case)
+
+    def run_catch_clause(self, node: Node) -> None:
+        """Nothing goes wrong."""
 
     def run_for_statement(self, node: Node) -> None:
         begin = node.child_by_field_name("initializer")
@@ -369,8 +378,7 @@ class Host:
     def value_parenthesized_expression(self, node: Node) -> Value:
         return self.value(node.named_children[0])
 
-    def value_condition_clause(self, node: Node) -> Value:
-        return self.value(node.child_by_field_name("value"))
+    value_condition_clause = value_parenthesized_expression
 
     def value_comma_expression(self, node: Node) -> Value:
         found = None
@@ -380,9 +388,12 @@ class Host:
 
     def value_binary_expression(self, node: Node) -> Value:
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        sign = text_of(node.child_by_field_name("operator"), self.text)
+        if DECIDES.get(sign, ...) in (left, right):  # whatever the other side is
+            return int(DECIDES[sign])
         if left is None or right is None:
             return None
-        found = BINARY[text_of(node.child_by_field_name("operator"), self.text)](left, right)
+        found = BINARY[sign](left, right)
         whole = isinstance(left, int) and isinstance(right, int)
         return int(found) if whole else found
 
@@ -476,11 +487,8 @@ class Host:
         if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
             self.kernel_call(node, mark, name)
             return None
-        if name in ("exit", "abort"):
+        if name in ("exit", "abort") or (name == "assert" and self.list_of(arguments) == [0]):
             raise Returned(None)
-        if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
-            self.library_call(node)
-            return None
         if f"{name}()" in self.source.names:
             return self.macro_call(name, texts(arguments, self.text))
         values = self.list_of(arguments)
@@ -527,7 +535,7 @@ class Host:
     def macro_call(self, name: str, given: Sequence[str]) -> Value:
         """What a macro with arguments stands for."""
         definition, source = next(
-            (one, source) for source in (self.source, *self.source.headers_beside)
+            (one, source) for source in self.source.sources
             for one in syntax.of_type(source.tree, "preproc_function_def")
             if syntax.part(one, "name", source.text) == name
         )  # fmt: skip
@@ -562,19 +570,6 @@ class Host:
             configuration = [one for one in mark.named_children if one.type != "comment"]
             arguments = texts(node.child_by_field_name("arguments"), self.text)
             self.record(node, configuration, texts(template, text), arguments)
-
-    def library_call(self, node: Node) -> None:
-        """cudaLaunchKernel(function, grid, block, arguments, shared bytes, stream)."""
-        listed = node.child_by_field_name("arguments")
-        parts = listed.named_children if listed else []
-        named = re.findall(r"\w+", text_of(parts[0], self.text) if parts else "")
-        if self.kernel.name not in named or len(parts) < 4:
-            return
-        begins = self.source.constants_of(next(syntax.around(node, "function_definition"), None))
-        name = re.compile(rf"[*\s]*{re.escape(text_of(parts[3], self.text))}\b")
-        arguments = next((begins[one] for one in begins if name.match(one)), "")
-        passed = tuple(re.findall(r"&\s*([\w.]+)", arguments))
-        self.record(node, [*parts[1:3], *parts[4:5]], (), passed)
 
     def record(
         self, node: Node, configuration: Sequence[Node], template: Sequence[str],

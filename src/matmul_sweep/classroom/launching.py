@@ -51,6 +51,10 @@ LADDERS = (
     {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
     {"BM": 64, "BN": 64, "BK": 8, "TM": 8},
 )  # fmt: skip
+# Types of matrices, by the names of kernels for them.
+TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
+              "half": re.compile("(?i)hgemm|half|fp?16"),
+              "double": re.compile("(?i)dgemm|double|fp?64")}  # fmt: skip
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
@@ -102,10 +106,11 @@ class Launch:
         """The grid that the file's program launches at a shape, as far as that is known: one that
         does not depend on the shape is for the program's own sizes."""
         told = self.program.at(shape) if self.program else None
-        if self.program is None or told is None:
+        if self.program is None or told is None or told.block is None:
             return None
-        own = not self.program.constant or shape == self.program.own_shape
-        return told.grid if own else self.fixed
+        own = shape == self.program.own_shape
+        known = not self.program.constant and not self.program.signature.open_rows
+        return told.grid if own or known else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
         """The launch at a shape, or with another grid."""
@@ -157,7 +162,6 @@ def launch_of(
                   if name not in OWN and not kernel.declares(name)}  # fmt: skip
     refuse_fixed(source, constants)
     values = known_values(source, constants)
-    ask_for_constants(source, kernel, values, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
     if known := said or (own.block if own else None):
@@ -224,16 +228,21 @@ def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
             )
 
 
-def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:
-    """What the program gives for the numbers of a template that are a guess, if some are: with
-    them, something is as it cannot be meant."""
-    constants = {one: launch.constants[one] for one in sorted(launch.guessed)
-                 if launch.constants.get(one, "").isdecimal()}  # fmt: skip
+def question_of_guess(
+    source: Source, launch: Launch, said: str, types: bool = False
+) -> UserError | None:
+    """What the program gives for the numbers of a template that are a guess, or its types too, if
+    some are: with them, something is as it cannot be meant."""
+    told = {one: launch.constants.get(one, "") for one in sorted(launch.guessed)}
+    constants = {one: value for one, value in told.items()
+                 if value and (types or value.isdecimal())}  # fmt: skip
     if not constants:
         return None
     given = " ".join(f"{one}={value}" for one, value in constants.items())
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    return question(f"{source.path}: {asked}", " ".join(f"{one}=32" for one in constants))
+    example = (f"{one}={'32' if value.isdecimal() else 'double'}"
+               for one, value in constants.items())  # fmt: skip
+    return question(f"{source.path}: {asked}", " ".join(example))
 
 
 def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
@@ -288,31 +297,6 @@ def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
         re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
     )
     return [name for name in values if name in words]
-
-
-def ask_for_constants(
-    source: Source, kernel: Kernel, values: Mapping[str, int], constants: Mapping[str, str]
-) -> None:
-    """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
-    words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
-    parameters = [one.name for one in kernel.template]
-    local = re.findall(r"\b(?:const(?:expr)?\s+(?:\w+\s+)+|using\s+)(\w+)\s*=", kernel.body)
-    known = {*values, *constants, *local}
-    for name in [*parameters, *words]:
-        if name in known or (name not in parameters and defined(source, name)):
-            continue
-        raise UserError(
-            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say "
-            f"for instance {name}=16 after the file's name, or write `#define {name} 16` at its "
-            "top"
-        )
-
-
-def defined(source: Source, name: str) -> bool:
-    """Whether the source, or a header beside it, may define the name."""
-    constant = rf"\b(?:constexpr|const)\b[^;\n]*\b{name}\s*[={{]"
-    declared = rf"{constant}|\bdefine[ \t]+{name}\b|\benum\b[^;]*\b{name}\b"
-    return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
 
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:
@@ -502,7 +486,8 @@ def template_arguments(
             chosen = str(program[one.name])
         if not chosen:
             guessed |= {one.name}
-            chosen = {"typename": "float", "bool": "true"}.get(one.kind, "")
+            named = (kind for kind, name in TYPE_NAMES.items() if name.search(kernel.name))
+            chosen = {"typename": next(named, "float"), "bool": "true"}.get(one.kind, "")
             chosen = chosen or str(typical(one.name, kernel))
         told[one.name] = chosen
         if chosen.isdecimal():

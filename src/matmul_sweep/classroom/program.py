@@ -17,6 +17,7 @@ from tree_sitter import Node
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
 from matmul_sweep.classroom.launching import Launch, question_of_guess
 from matmul_sweep.classroom.signature import ADDEND, BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
@@ -59,6 +60,11 @@ class Program:
     macros: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
+    def in_file(self) -> FileLaunch | None:
+        """The kernel's launch in its file, which settings may replace."""
+        return self.launch.program or file_launch(self.source, self.kernel, self.signature)
+
+    @cached_property
     def needed(self) -> Mapping[Source, str]:
         """What the kernel uses of each header beside it, then the file's own."""
         return self.source.needed_by(self.kernel)
@@ -80,8 +86,12 @@ class Program:
         """The constants that settings give, and the source does not, as macros; and what headers of
         the program around the kernel bring along."""
         own = {one.name for one in self.kernel.template}
-        own |= {one.name for one in self.signature.parameters}
-        return "#include <cstdint>\n" + "".join(
+        own |= {one.name for one in self.signature.parameters if one.position >= 0}
+        own |= self.source.constants.keys()
+        code = "".join(self.needed.values())
+        halves = self.source.may_bring_halves and re.search(r"\b(?:__)?half2?\b|bfloat16", code)
+        brought = "cstdint", *("cuda_fp16.h", "cuda_bf16.h")[: 2 * bool(halves)]
+        return "".join(f"#include <{one}>\n" for one in brought) + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in own
         )  # fmt: skip
@@ -96,11 +106,15 @@ class Program:
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
         structs, arguments = self.passed
-        inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
         setter = SETTER if structs else ""
         head = f'{setter}extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})'
-        return f'#line 1 "wrapper"\n{head}\n{{ {inside} {" ".join(structs)} {call} }}\n'
+        return f'#line 1 "wrapper"\n{head}\n{{ {self.inside} {" ".join(structs)} {call} }}\n'
+
+    @property
+    def inside(self) -> str:
+        """What makes the names of the kernel's namespaces known."""
+        return f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:
@@ -129,8 +143,12 @@ class Program:
 
     @property
     def use(self) -> str:
-        """A use of the kernel: compilers look into a template only where it is used."""
-        return f"void* trial_use() {{ return (void*){self.instance}; }}\n"
+        """A use of the kernel: compilers look into a template only where it is used. Other
+        functions may have its name."""
+        texts = [re.sub(rf"\b{one.name}\b(?!\s*\()" * bool(one.name), "", one.text.split("=")[0])
+                 for one in self.kernel.parameters]  # fmt: skip
+        own = "" if self.kernel.template else f"(void (*)({', '.join(texts)}))"
+        return f"void* trial_use() {{ {self.inside} return (void*){own}{self.instance}; }}\n"
 
     @property
     def instance(self) -> str:
@@ -171,6 +189,7 @@ class Program:
     def for_cpu(self) -> str:
         """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
+        text = re.sub(r"(__shared__\s+)alignas\b", r"\1__align__", text)  # g++ has its own order
         for name, kind, rows, node in syntax.dynamic_arrays(self.kernel, self.source.text):
             written = text_of(node, self.source.text)
             pointer = (
@@ -282,21 +301,24 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = UNDECLARED.search(message)
-    if undeclared:
+    if undeclared or "namespace name" in message:
         message += source.perhaps_left_out
     condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)
     if condition and undeclared and undeclared[1] == program.kernel.name:
         line, message = syntax.line_of(condition), f"it leaves {program.kernel.name} out"
     tested = source.line(line) if source.line(line).startswith("#if") else ""
     unknown = [*UNDECLARED.findall(report), *re.findall(r"\b[A-Za-z_]\w+", tested[3:])]
-    called = re.findall(r"(\w+)\s*\(", source.line(line))  # no number will do
+    called = re.findall(r"(\w+)\s*\(", source.bare)  # no number will do
     given = (*program.launch.constants, *called)
     unknown = [one for one in unknown if one.isupper() and not (one in given or source.fixes(one))]
     if names := dict.fromkeys(unknown):
-        said = " ".join(f"{name}=16" for name in names)
+        said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
-    if OF_VALUE.search(message) and (asked := question_of_guess(source, program.launch, said)):
+    of_type = "fragment" in message or "no instance of" in message
+    if (OF_VALUE.search(message) or of_type) and (
+        asked := question_of_guess(source, program.launch, said, of_type)
+    ):
         raise asked
     own = ((one.name, program.launch.constants[one.name]) for one in program.kernel.template)
     if OF_VALUE.search(message) and (numbers := " ".join(map("=".join, own))):

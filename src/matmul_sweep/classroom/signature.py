@@ -29,7 +29,7 @@ ROWS = word_set(
     "zeile zeilen linha linhas alto altura"
 )
 COLUMNS = word_set(
-    "c col cols column columns w width widths largeur colonne colonnes columna columnas "
+    "c col cols column columns w width widths weight largeur colonne colonnes columna columnas "
     "colonna spalte spalten coluna colunas ancho anchura"
 )
 ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is stored
@@ -88,7 +88,8 @@ class Signature:
 
     columns: the matrices that are stored by columns. sizes: the constants of the file that fix
     dimensions. unsure: whether the names of the dimensions do not say which is which. again: a
-    number that by its name is a dimension which others are already.
+    number that by its name is a dimension which others are already. tied: a dimension that is the
+    same number as another one, where that is not so of all.
     """
 
     operation: Operation
@@ -98,6 +99,7 @@ class Signature:
     unsure: bool = False
     again: str = ""
     settled: bool = False
+    tied: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def square(self) -> bool:
@@ -133,7 +135,14 @@ class Signature:
 
     def name_of(self, role: str) -> str:
         """The kernel's own name of A, B, C, m, n or k."""
+        role = self.tied.get(role, role)
         return next((p.name for p in self.parameters if p.role == role), role)
+
+    @property
+    def open_rows(self) -> bool:
+        """Whether it takes the rows of C from the grid."""
+        roles = {p.role for p in self.parameters} | self.tied.keys()
+        return len(self.operation.matrices) == 3 and not self.square and "m" not in roles
 
 
 def signature_of(
@@ -150,11 +159,16 @@ def signature_of(
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)
-    pointers = [p for p in parameters if p.pointer and not p.role]
+    every = [p for p in parameters if p.pointer and not p.role]
+    # A struct may have the place of a matrix on the host, too, which gets the same.
+    own = {p.position: p for p in every if p.member}
+    own |= {p.position: p for p in every if {"d", "dev", "device", "gpu"} & {*words_of(p.member)}}
+    pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
     roles = matrices(pointers)
+    roles |= {p.name: roles[own[p.position].name] for p in every if p.member}
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     extents = EXTENTS[len(operation.shape.__match_args__)]
@@ -166,6 +180,10 @@ def signature_of(
     roles |= {name: role for name in numbers
               if name not in said and (role := role_beside(name, letters))}  # fmt: skip
     numbers = [name for name in numbers if name not in roles]
+    lengths = [name for name in numbers if ROW_LENGTH & {*words_of(name)}]
+    if len(lengths) == len(numbers) - 1:  # of all matrices, which are square
+        roles |= dict.fromkeys(lengths, f"{LEADING}C")
+        numbers = [name for name in numbers if name not in lengths]
     told = [name for name in numbers if name in said]
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
@@ -180,7 +198,8 @@ def signature_of(
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        again=again, settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        again=again, tied=said_roles(settings)[1],
+        settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
 
@@ -277,8 +296,10 @@ def parsed(
         if kind not in ELEMENTS:
             raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
         role = f"{GIVEN}{name}"
-    if not pointer and (not told.name or kind == "bool"):  # a switch is off
+    if not pointer and not told.name:
         role = f"{UNUSED}{position}"
+    elif not pointer and kind == "bool":
+        role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
 
 
@@ -402,7 +423,7 @@ def role_beside(name: str, letters: Mapping[str, str]) -> str:
     if TILED & set(words):
         return f"{GIVEN}{name}"
     if words[:1] == ["trans"]:
-        return f"{UNUSED}{name}"
+        return f"{GIVEN}{name}"
     found = [letters[word] for word in words if word in letters]
     return f"{LEADING}{found[0]}" if found and ROW_LENGTH & set(words) else ""
 
@@ -416,8 +437,7 @@ def dimensions(
     Raises UserError with the question if it cannot.
     """
     wanted = operation.shape.__match_args__
-    said = {settings[role]: role for role in ("m", "n", "k")
-            if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", settings.get(role, ""))}  # fmt: skip
+    said, tied = said_roles(settings)
     if unknown := said.keys() - set(names):
         raise UserError(
             f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
@@ -438,7 +458,7 @@ def dimensions(
         roles[rest_names[0]] = rest_roles[0]
     if not rest_roles:
         return roles | {name: f"{GIVEN}{name}" for name in rest_names}
-    lacking = {*wanted} - {*roles.values()} - from_grid
+    lacking = {*wanted} - {*roles.values()} - from_grid - tied.keys()
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
@@ -451,13 +471,25 @@ def dimensions(
     return roles
 
 
+def said_roles(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The roles of numbers by settings, and those of one number that has another role already."""
+    said: dict[str, str] = {}
+    tied: dict[str, str] = {}
+    for role in ("m", "n", "k"):
+        if re.match(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)?$", name := settings.get(role, "")):
+            first = said.setdefault(name, role)
+            tied |= {role: first} if first != role else {}
+    return said, tied
+
+
 def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: str) -> Signature:
     """The signature with what `told` says of the numbers beside the dimensions: an expression of m,
     n and k. Raises UserError with the question for those of which it says nothing."""
     parameters, untold = [], {}
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
-            if not (text := told(one)):
+            off = one.type == "bool" or words_of(one.name)[:1] == ["trans"]
+            if not (text := told(one) or "0" * off):
                 untold[one.name] = "1" if one.type in FRACTIONS else "16"
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)

@@ -25,7 +25,14 @@ KERNEL_HEADERS = re.compile(
 )
 OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
-HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
+HEADER_FOLDERS = (
+    ".",
+    "include",
+    "../include",
+    "common",
+    "../common",
+    "..",
+)  # of headers in quotes, seen from the file
 PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
@@ -33,22 +40,15 @@ KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute
 HOST_ONLY = re.compile(
     r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|CU(?:tensorMap\w+|_\w+)"
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
-    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<<"
+    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
 )
+FOR_EDGES = re.compile(r"(?i)edge|border|remainder|tail(?!or)")  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
 
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-# A line that begins with one of them is code.
-WORDS_OF_C = word_set(
-    "auto bool char class const constexpr double enum extern float inline int long namespace "
-    "return short signed size_t static struct template typedef typename uint unsigned using void "
-    "volatile"
-)
 
 
 @dataclass(frozen=True)
@@ -117,29 +117,24 @@ class Source:
     @cached_property
     def names(self) -> dict[str, str]:
         """What stands for each macro and constant, those of the headers beside it too."""
-        texts: dict[str, str] = {}
-        for one in (*self.headers_beside, self):
-            texts |= one.constants | one.macros
-        return texts
+        return {k: v for one in self.sources for k, v in (one.constants | one.macros).items()}
 
     @cached_property
     def types(self) -> dict[str, str]:
         """The types that it, or a header beside it, gives another name, by that name."""
-        sources = (*self.headers_beside, self)
-        return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
+        return {k: v for one in self.sources for k, v in syntax.types(one.tree, one.text).items()}
 
     @cached_property
     def namespaces(self) -> frozenset[str]:
         """The names of the namespaces that it, or a header beside it, opens."""
-        names = (part(node, "name", one.text) for one in (*self.headers_beside, self)
+        names = (part(node, "name", one.text) for one in self.sources
                  for node in syntax.of_type(one.tree, "namespace_definition"))  # fmt: skip
         return frozenset(WORD.findall(" ".join(names)))
 
     @cached_property
     def structs(self) -> dict[str, Struct]:
         """The structs that it, or a header beside it, has."""
-        sources = (*self.headers_beside, self)
-        return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
+        return {k: v for one in self.sources for k, v in syntax.structs(one.tree, one.text).items()}
 
     def constants_of(self, function: Node | None) -> dict[str, str]:
         """The values that a function's variables begin with."""
@@ -161,8 +156,7 @@ class Source:
     @property
     def asks_for_shared(self) -> bool:
         """Whether its program asks for more shared memory than a block has by itself."""
-        sources = (self, *self.headers_beside)
-        return any("MaxDynamicSharedMemorySize" in one.bare for one in sources)
+        return any("MaxDynamicSharedMemorySize" in one.bare for one in self.sources)
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
@@ -188,10 +182,15 @@ class Source:
         if name:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
-        found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+        found = self.likely_products or kernels
+        found = [one for one in found if not FOR_EDGES.search(one.name)] or found
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
-        return found + [one for one in kernels if other and one.name in self.launchers
+        return [*found] + [one for one in kernels if other and one.name in self.launchers
                         and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
+
+    @cached_property
+    def likely_products(self) -> Sequence[Kernel]:
+        return [one for one in self.kernels.values() if syntax.adds_products(one, self.text)]
 
     @property
     def lacking(self) -> str:
@@ -218,6 +217,11 @@ class Source:
         """The sources of the headers beside it, each before those that include it."""
         return [*headers_of(self, {self.place})]
 
+    @cached_property
+    def sources(self) -> Sequence["Source"]:
+        """The headers beside it, and itself."""
+        return [*self.headers_beside, self]
+
     @property
     def header_folders(self) -> Sequence[Path]:
         """Where compilers have to look for the headers beside it."""
@@ -231,7 +235,7 @@ class Source:
     def needed_by(self, kernel: Kernel) -> Mapping["Source", str]:
         """The text of each header beside it, and its own last, with only the kernel and what it
         uses; the rest is blank."""
-        sources = [*self.headers_beside, self]
+        sources = self.sources
         macros = {
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
         }
@@ -244,7 +248,7 @@ class Source:
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
-            more = [one for one in open_ones if one not in kept and one.names & used
+            more = [one for one in open_ones if one not in kept and one.names & used - {kernel.name}
                     and not one.host_only]  # fmt: skip
             kept |= {*more}
         return {source: source.only(kept) for source in sources}
@@ -277,6 +281,12 @@ class Source:
     def headers(self) -> list[str]:
         """The headers of CUDA and C++ that may say what the kernel uses."""
         return [one.name for one in self.includes if KERNEL_HEADERS.fullmatch(one.name)]
+
+    @property
+    def may_bring_halves(self) -> bool:
+        """Whether a header that serves the program around it may bring the types of 16 bits."""
+        own = re.compile(r"torch/|ATen/|c10/|cublas")
+        return any(own.match(one.name) or (one.quoted and not one.beside) for one in self.includes)
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
@@ -404,7 +414,7 @@ def with_launcher(source: Source) -> Source:
 
 def launchers_in(folder: Path, source: Source) -> Iterator[Source]:
     """The files of a folder that launch kernels of a source, as far as they can be read."""
-    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<<")
+    launch = re.compile(rf"\b(?:{'|'.join(source.kernels)})\b[^;]*<<\s*<")
     with suppress(OSError, UserError):
         for file in folder.iterdir():
             # The whole of a file is read only where a few words of it are promising.
@@ -465,15 +475,11 @@ def with_own_headers(folder: Path, text: str) -> str:
 
 def repaired(text: str) -> str:
     """What copying from a notebook or a PDF breaks, mended without moving a line: fences and cell
-    magics, numbers before the lines, and comments that went on in a line of their own."""
+    magics, and numbers before the lines."""
     fence = re.compile(r"\s*(```|%%|In \[\d*\]:|Out\[)")
     # The grammar takes a line for the value of `#define NAME ` in the line before.
     lines = ["" if fence.match(line) else line.rstrip(" \t") for line in text.split("\n")]
     numbers = [re.match(r"\s*(\d+)(?=\s|$)", line) for line in lines if line.strip()]
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]
-    for i in range(1, len(lines)):
-        wrapped = re.fullmatch(r"\s*([^\W\d_]+)(?: [\w,.'’-]+)+\s*", lines[i])
-        if wrapped and wrapped[1] not in WORDS_OF_C and "//" in lines[i - 1]:
-            lines[i] = "// " + lines[i]
     return "\n".join(lines)

@@ -259,7 +259,8 @@ def adds_products(kernel: Kernel, text: str) -> bool:
     vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
     if vector or not takes_matrices(kernel):
         return False
-    codes = [" ".join(loops)]
+    names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
+    codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", " ".join(loops))]  # these go on
     repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
     for one in of_type(next(around(kernel.node, "translation_unit")), "function_definition"):
         name = "".join(text_of(each, text) for each in declared_names(one)[-1:])
@@ -276,9 +277,10 @@ def loops_of(node: Node, text: str) -> list[str]:
 
 def sums_products(code: str) -> bool:
     """Whether code that is repeated adds products, or calls what may."""
-    inside = GOES_ON.sub("", code)
+    inside = code
     while (flat := SUBSCRIPT.sub("", inside)) != inside:
         inside = flat
+    inside = GOES_ON.sub("", inside)
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
     return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside))

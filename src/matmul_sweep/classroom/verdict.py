@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict
-from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting
+from matmul_sweep.classroom.conventions import (
+    by_fragments,
+    convention_of,
+    fitting,
+    turns,
+)
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -54,7 +59,7 @@ from matmul_sweep.classroom.signature import (
     small_sizes,
     with_numbers,
 )
-from matmul_sweep.classroom.source import Source, read, with_launcher
+from matmul_sweep.classroom.source import Source, question, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -175,6 +180,9 @@ def verdict_on(verdict: Verdict) -> Verdict:
     compiler()  # nvcc without it would blame the file
     as_card = replace(verdict, program=replace(verdict.program, macros=AS_CARD))
     with tempfile.TemporaryDirectory(prefix="try-") as name:
+        for_cards = re.search(r"__CUDA_ARCH__\s*>", verdict.program.kernel.body)
+        if verdict.seed is None and for_cards:
+            return tried(as_card, Path(name))
         found = tried(verdict, Path(name))
         if found.status == WRONG and "__CUDA_ARCH__" in "".join(verdict.program.needed.values()):
             other = tried(as_card, Path(name))
@@ -205,6 +213,9 @@ def programs_in(
                         refused.append(error)
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    if not found and not any(one.likely_products for one in (file, *headers)):
+        said = str(refused[0]).removeprefix(f"{path}: ")
+        raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
         raise refused[0]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
@@ -281,7 +292,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
-        return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+        said = f"the launch is impossible: {error}"
+        if asked := question_of_guess(program.source, program.launch, said, types=True):
+            raise asked from None
+        return replace(verdict, status=WRONG, message=said)
 
 
 def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
@@ -316,7 +330,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         return unless_guessed(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
-    ours = fit.signature.columns in (bench.signature.columns, said)
+    ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
     if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
         return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
     found = ran(verdict, bench.with_tile())
@@ -336,6 +350,11 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     said = f"{program.kernel.name} is right at no shape"
     if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
         raise asked
+    if nowhere and program.kernel.template and "block" in program.launch.guessed:
+        raise question_of_block(program.source, program.kernel, program.launch.constants)
+    if nowhere and program.signature.open_rows and not program.launch.tile:
+        from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
+        raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
     return verdict
 
 

@@ -194,8 +194,8 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     if not known:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
-    sizes = zip(names, shape.dimensions, strict=False)
-    yield f"{shape} is {', '.join(f'{signature.name_of(role)} = {size}' for role, size in sizes)}."
+    sizes = {signature.name_of(role): getattr(shape, role) for role in names}
+    yield f"{shape} is {', '.join(f'{name} = {size}' for name, size in sizes.items())}."
 
 
 def tile_of(launch: Launch) -> str:

@@ -8,6 +8,13 @@ inline SHORT_FLOAT __hsub(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) - floa
 inline SHORT_FLOAT __hmul(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) * float(b); }
 inline SHORT_FLOAT __hdiv(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) / float(b); }
 inline SHORT_FLOAT __hneg(SHORT_FLOAT a) { return -float(a); }
+inline SHORT_FLOAT __habs(SHORT_FLOAT a) { return float(a) < 0 ? -float(a) : float(a); }
+inline bool __heq(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) == float(b); }
+inline bool __hne(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) != float(b); }
+inline bool __hlt(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) < float(b); }
+inline bool __hle(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) <= float(b); }
+inline bool __hgt(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) > float(b); }
+inline bool __hge(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) >= float(b); }
 inline SHORT_FLOAT __hmax(SHORT_FLOAT a, SHORT_FLOAT b) { return float(a) < float(b) ? b : a; }
 inline SHORT_FLOAT __hmin(SHORT_FLOAT a, SHORT_FLOAT b) { return float(b) < float(a) ? b : a; }
 // The product is exact in a double; so is the sum, unless they are very far apart.
