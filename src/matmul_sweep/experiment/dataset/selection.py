@@ -31,6 +31,8 @@ from matmul_sweep.operations.operation import OTHER, Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
+A_TIE = 0.97  # of the fastest kernel's rate: a dispatch stands for it
+NEAR_LIMIT = 0.85  # of the power limit, which holds for an average: the power of a card at it
 A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
 # The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
@@ -362,13 +364,19 @@ def with_others(results: Results, folders: Iterable[Path]) -> Results:
 
 
 def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
-    """What slowed the card down, without a power limit that left the median clock the highest:
-    older sets name it if it was seen once, in a launch of the library."""
+    """What slowed the card down. Its power limit did where it drew about that much and the clock
+    was not the highest: in turn if the driver names it too, which it also does for a while after a
+    launch that drew more; alone, where no driver was asked, without."""
     full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    near = summary.power_w >= NEAR_LIMIT * (device.get("power_limit_w") or 0)
+    alone = summary.cache == "alone"
+    capped = ~full & np.where(
+        alone, near & summary.sm_clock_mhz.notna(), near | summary.power_w.isna()
+    )
     others = summary.throttled.map(
         lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
     )
-    return summary.throttled.where(~full, others)
+    return summary.throttled.mask(alone & capped, POWER).where(capped, others)
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
@@ -406,14 +414,17 @@ def quotable(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
 
-    Alone its rate decides. In turn its speed-up over the library does, because a card at its power
+    Alone its rate decides, but a dispatch that comes near it stands for it, since that is what a
+    program gets. In turn its speed-up over the library does, because a card at its power
     limit has another clock in each series, and its rate only without one.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     if len(own) < 2:
         return own
     if leading(own) == "alone":
-        return own.nlargest(1, "tflops")
+        chosen = own[own.kernel.map(results.is_dispatch).astype(bool)]
+        near = chosen[chosen.tflops >= A_TIE * own.tflops.max()]
+        return (own if near.empty else near).nlargest(1, "tflops")
     speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
     held = own.merge(speedups, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
     order = own.assign(speedup=held.ratio.to_numpy()).sort_values(

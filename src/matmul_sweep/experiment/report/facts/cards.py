@@ -94,7 +94,8 @@ def points(here: Results, there: Results) -> pd.DataFrame:
     own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
     same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]
     rows = own.merge(theirs, on=same, suffixes=("", "_other"))
-    rows = rows[~power_capped(rows.throttled) & ~power_capped(rows.throttled_other)]
+    if not alone:
+        rows = rows[~power_capped(rows.throttled) & ~power_capped(rows.throttled_other)]
     shapes = [shape_of(row) for row in rows.itertuples()]
     lines = [(roofline(here, shape), roofline(there, shape)) for shape in shapes]
     columns = {

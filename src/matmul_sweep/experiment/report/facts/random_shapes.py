@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     leading,
@@ -12,26 +13,39 @@ from matmul_sweep.experiment.dataset.selection import (
     verdict_of,
     way_of,
 )
+from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.findings import named
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.operations.operation import COMPACT
 
+A_FEW = 2  # shapes: one says nothing of others
 # The shares of the shapes that are as fast as that or slower.
 SHARES = {"worst": 0.0, "low": 0.05, "median": 0.5}
 
 
 def drawn_kernels(results: Results) -> list[str]:
     """The dispatches with rows of random shapes, in the catalogue's order."""
-    rows = results.summary[results.drawn(results.summary)]
+    rows = own_choice(results, results.summary[results.drawn(results.summary)])
     return [
         name for name in results.order if results.is_dispatch(name) and name in set(rows.kernel)
     ]
 
 
+def own_choice(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the summary, without those in which a dispatch ran a kernel of other arithmetic than
+    its own: another dispatch has these shapes."""
+    own = rows.kernel.map(results.arithmetic)
+    ran = rows.ran.map(kernel_name).map(results.arithmetic)
+    return rows[(ran == own) | (rows.ran == "")]
+
+
 def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
     """The ratios of a dispatch at random shapes to the fastest rival that fills C there, the lowest
-    first, with `class`, that of the shape; without those of too few pairs."""
+    first, with `class`, that of the shape; without those of too few pairs, or left to another
+    dispatch."""
+    chosen = own_choice(results, results.summary[results.drawn(results.summary)])
     rows = results.ratios[results.drawn(results.ratios)]
+    rows = rows.merge(chosen[[*POINT, "kernel", "cache"]].drop_duplicates())
     rows = rows[(rows.kernel == kernel) & ~rows.baseline.map(results.writes_half).astype(bool)]
     rows = to_fastest(rows[rows.cache == leading(rows)])
     rows = quotable(rows.sort_values("ratio", kind="stable"))
@@ -41,8 +55,13 @@ def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
 
 def random_shapes(results: Results) -> list[dict[str, Any]]:
     """What is reported of each dispatch that was timed beside a library at random shapes."""
+    return [random_facts(results, kernel, rows) for kernel, rows in panels_of(results).items()]
+
+
+def panels_of(results: Results) -> dict[str, pd.DataFrame]:
+    """The ratios of each dispatch that was timed at a few random shapes beside a library."""
     drawn = {kernel: drawn_ratios(results, kernel) for kernel in drawn_kernels(results)}
-    return [random_facts(results, kernel, rows) for kernel, rows in drawn.items() if len(rows)]
+    return {kernel: rows for kernel, rows in drawn.items() if len(rows) >= A_FEW}
 
 
 def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from matmul_sweep.experiment.dataset.selection import Results, leading, verdict_of
-from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
+from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, panels_of
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import figure, need
@@ -19,8 +19,6 @@ from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
 POINT = Look(style.STEPS[3], "o", "")
-MARKED = {0.05: "5%", 0.5: "median", 0.95: "95%"}
-FEW = 20  # shapes, of which 5% are less than one: each can be read off
 
 
 @figure("Speed-up over the library on random shapes", of=None)
@@ -32,7 +30,7 @@ def random_shapes(results: Results) -> Figure:
         for name in drawn_kernels(results)
         if not results.of(results.catalogue[name].operation).overlaps
     ]
-    panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
+    panels = {name: own for name, own in panels_of(results).items() if name in kernels}
     why = f" ({results.absence(kernels)})" if kernels else ""
     need(panels, f"No product was timed on random shapes{why}.")
     made, grid = style.panels(len(panels), 2, height=1.5, sharey=False)
@@ -45,26 +43,23 @@ def random_shapes(results: Results) -> Figure:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         alone = ", alone" if leading(rows) == "alone" else ""
-        axes[0].set_title(results.title(kernel), loc="left")
-        axes[1].set_xlabel(f"{len(rows)} shapes{alone}")
+        low, high = (significant(value) for value in (rows.ratio.median(), rows.ratio.max()))
+        said = f"median {low}, best {high}"
+        axes[0].set_title(f"{results.title(kernel)}{alone}\n{said}", loc="left")
+        axes[1].set_xlabel(f"{len(rows)} shapes")
     grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))
     return made
 
 
 def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
-    """The ratios in order over the share of the shapes, of many shapes with three in words."""
+    """The ratios in order over the share of the shapes."""
     low, high = min(rows.ratio.min(), 1), max(rows.ratio.max(), 1)
     style.log_values(ax)
-    ax.set_ylim(low * (low / high) ** 0.1, high * (high / low) ** 0.3)  # words at the top
+    ax.set_ylim(low * (low / high) ** 0.1, high * (high / low) ** 0.1)
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     style.parity(ax)
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
-    if len(rows) >= FEW:
-        ratios = rows.ratio.quantile([*MARKED])
-        ax.vlines([*MARKED], 0, ratios, style.QUIET, (0, (2, 2)), linewidth=1, zorder=1.5)
-        said = [f"{MARKED[share]} {significant(ratio)}" for share, ratio in ratios.items()]
-        style.say(ax, "\n".join(said), (0, 1), (4, -3), xycoords="axes fraction", va="top")
     ax.tick_params(labelbottom=False)
 
 
