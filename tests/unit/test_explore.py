@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from made_up_data import (
     RANDOM,
-    SHAPES,
     TF32,
     beside_a_card,
     failed,
@@ -33,8 +32,6 @@ from matmul_sweep.experiment.report.site.pages import explore_page
 
 pytestmark = pytest.mark.slow
 
-LARGEST = 2_500_000  # bytes
-
 
 # What the page is made from.
 
@@ -47,12 +44,6 @@ def drawn(results: Results) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def lines(results: Results) -> pd.DataFrame:
     return drawn(results)
-
-
-def test_the_same_data_give_the_same_bytes(tmp_path, results):
-    assert len(explore_page(results)) < LARGEST
-    few = [explore_page(made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
-    assert few[0] == few[1]
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(lines, results):
@@ -99,12 +90,6 @@ def test_numbers_that_are_missing_are_json(tmp_path):
     written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
-
-
-def test_one_kernel_alone_has_no_share(tmp_path):
-    found = drawn(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
-    assert {*found.name} == {"naive", "naive/32", "naive/16"}
-    assert {*found.quantity} == {"rate", "time", "error"}
 
 
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -202,13 +202,6 @@ def test_a_shape_that_a_variant_refuses_is_another_ones(variants):
     assert chosen[0] != "grid" and {"grid", "other"} <= {*chosen}
     costs = [replace(cost, most_additions=(cost.variant.name == "other") * 1) for cost in costs]
     assert "other" not in {variants[i].name for i in own.chosen(costs)}
-
-
-def test_the_work_is_that_of_the_cards_multiprocessors(variants):
-    shape = Gemm(2048, 2048, 64)
-    for arch, count in (("sm_90", 132), ("sm_75", 72)):
-        own = fit.Measured(found({("grid", str(shape)): 1.0}), variants, arch)
-        assert tuple(own.work[0, 0]) == astuple(work_of(variants[0], shape, count))
 
 
 def test_alone_the_power_bounds_a_time_and_the_choice(variants):

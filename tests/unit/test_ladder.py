@@ -240,10 +240,3 @@ def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path):
     for change, size in ((lost("naive", 1024), "1024"), (unsure, "320"), (none, "320")):
         options = {"kernels": ["naive", "naive_rect", "shared"], "shapes": GEMM}
         assert ladder(made_up(tmp_path, **options, change=change), "gemm")["size"] == size
-
-
-def test_a_ladder_of_one_step_gains_nothing(tmp_path):
-    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], shapes=GEMM)
-    found = ladder(results, "gemm")
-    assert ([step["name"] for step in found["steps"]], found["gain"]) == (["naive"], None)
-    assert ladder(results, "gram")["steps"] == []

@@ -1,11 +1,8 @@
 """Which points of a data set are compared, whatever its catalogue lacks."""
 
-from dataclasses import replace
-
 import pandas as pd
 from made_up_data import DEVICE, made_up
 
-from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import (
     at,
     leading_own,
@@ -13,7 +10,6 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.operations.gram import GRAM
 
 
 def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
@@ -44,31 +40,6 @@ def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path):
     here = results.at_compared(results.leads)
     (best,) = leading_own(results).itertuples()
     assert best.tflops == here[here.kernel.isin(["naive", "shared"])].tflops.max() < 99
-
-
-def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path):
-    flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
-    slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        clock = summary.kernel.map(slowed).where(summary.phase == "kernel")
-        return summary.assign(
-            throttled=summary.kernel.map(flags).fillna("power_cap"), sm_clock_mhz=clock
-        )
-
-    device = DEVICE | {"clock_mhz": 1980}
-    rows = made_up(tmp_path, kernels=list(slowed), device=device, change=change).launches
-    assert rows.groupby("kernel").throttled.first().to_dict() == {
-        "naive": "", "shared": "hw_slowdown+sw_thermal", "sgemm": "power_cap",
-        "vectors": "power_cap",
-    }  # fmt: skip
-
-
-def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path):
-    whole = made_up(tmp_path, kernels=["gram_naive", "cublas_dsyrk"])
-    kept = {k: v for k, v in whole.catalogue.items() if k != "cublas_dsyrk_triangle"}
-    for results in (whole, replace(whole, catalogue=Catalogue(kept))):
-        assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
 
 
 SWEEPS = DEVICE["configuration"]["sweeps"]

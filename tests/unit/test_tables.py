@@ -15,10 +15,8 @@ from made_up_data import (
     RANDOM,
     SHAPES,
     STUDIES,
-    TF32,
     beside_a_card,
     made_up,
-    speed_up_tf32,
     the_catalogue,
     where,
 )
@@ -260,16 +258,6 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
     [share] = found["gemm"]
     assert (share["verdict"], share["faster_at"], share["tie_at"]) == ("tie", [640], [1024])
     assert [x["library"]["name"] for x in found["gram"]] == ["cublas_dgemm", "cublas_dsyrk"]
-
-
-def test_tf32_is_in_the_chapter_on_errors_only(tmp_path):
-    kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
-    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
-    assert typeset(results, tmp_path).startswith(b"%PDF")
-    found = tables_of(results, documents())
-    assert TF32 not in results.of("gemm").present
-    worst = found["findings"]["accuracy"]["gemm"]["kernels"][-1]
-    assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason():

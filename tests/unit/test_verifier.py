@@ -74,17 +74,6 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path):
     assert all("but at no shape that is measured" in row["reason"] for row in rows)
 
 
-def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified():
-    run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
-    naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
-    tasks = tasks_of(run, "gemm")
-    assert [task.variant for task in needed(run, tasks, naive)] == [naive]
-    found, parts = needed(run, tasks, dispatch), {*run.parts(dispatch, "sm_90")}
-    assert {task.variant for task in found} == parts
-    owners = {task.owner for task in found}
-    assert owners == {dispatch, *(parts & {*run.variants.values()})} != {dispatch}
-
-
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(command, tmp_path):
     run = experiment("sgemm", "cublas_sgemm")
     run.write(tmp_path / "e.json")
@@ -222,12 +211,3 @@ def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(tmp_path, mo
     assert first != others[0] == others[1]
     reasons = {v.name: found.failure(needed(run, tasks, v)) for v in run.variants.values()}
     assert reasons == dict.fromkeys(reasons) | {"naive/32": f"verification: {first}"}
-
-
-@pytest.mark.usefixtures("no_gpu")
-def test_a_job_without_its_gpu_says_so_in_one_line(tmp_path, capfd):
-    run = experiment("cublas_sgemm", device="gpu")
-    with pytest.raises(SystemExit):
-        verifier(run, tmp_path).run(tasks_of(run, "gemm"), processes=1)
-    said = capfd.readouterr().err
-    assert said == "error: device: gpu: there is no NVIDIA driver on this machine\n"
