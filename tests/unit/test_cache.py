@@ -55,16 +55,6 @@ def kept(key: str, content: bytes, folder: Path) -> None:
     cache.keep(key, folder / "binary", "a report")
 
 
-def test_what_was_kept_is_fetched_with_what_the_compiler_said(place, tmp_path):
-    binary, report = tmp_path / "binary", "two lines,\nand ü"
-    binary.write_bytes(bytes(range(256)) + b"\n\n")
-    cache.keep(KEY, binary, report)
-    assert cache.fetch(KEY, tmp_path / "copy") == report
-    assert (tmp_path / "copy").read_bytes() == binary.read_bytes()
-    assert cache.fetch(cache.key_of(["a ", "command"], []), tmp_path / "other") is None
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.usefixtures("place")
 def test_an_empty_variable_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.PLACE, "")

@@ -347,3 +347,12 @@ def test_an_axis_has_labels_without_a_power_of_two_and_two_powers_of_ten(
     labels = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
     inside = [label.get_text() for value, label in labels if low <= value <= high]
     assert inside == ["10⁻⁸", "10⁻⁷"]
+
+
+def test_the_same_data_give_the_same_bytes(tmp_path, drawn):
+    """Without the version that drew them, and the date."""
+    for name in ("one", "two"):
+        style.save(drawn["share"], tmp_path, name)
+    for kind in style.FORMATS:
+        one, two = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("one", "two"))
+        assert one == two and b"Matplotlib" not in one and b"<dc:date>" not in one

@@ -94,14 +94,6 @@ def test_a_sweep_takes_the_kernels_of_its_operation_that_it_may_measure():
         chosen("cpu", {"sweeps.gram.shapes": [], "kernels": ["gram_naive"]})
 
 
-def test_the_lesson_of_the_processor_is_measured_without_a_gpu_or_where_it_is_named():
-    on_cpu = chosen("cpu", {})
-    assert on_cpu["processor"] == {"cpu_loop", "cpu_loop_rows", "cpu_blas"}
-    assert "cpu_loop_rows" not in on_cpu["gemm"]
-    assert "processor" not in chosen("gpu", {})
-    assert chosen("gpu", {"kernels": ["cpu_loop_rows"]})["gemm"] == {"cpu_loop_rows"}
-
-
 def test_the_configured_documents_have_every_size_of_the_documents():
     sweeps = yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["sweeps"]
     assert {*sweeps["gemm"]["shapes"]} >= {32 * 2**i for i in range(10)} | {

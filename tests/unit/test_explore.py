@@ -12,7 +12,6 @@ import browser
 import pandas as pd
 import pytest
 from made_up_data import (
-    RANDOM,
     TF32,
     beside_a_card,
     failed,
@@ -25,7 +24,6 @@ from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import FASTEST
-from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.experiment.report.explore.points import ALONE, ERROR, SQUARE
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.site.pages import explore_page
@@ -73,14 +71,6 @@ def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):
     kernels = ["naive", "cublas_sgemm", TF32]
     results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
     assert {*drawn(results).query("name == 'cuBLAS SGEMM in TF32'").quantity} == {ERROR}
-
-
-def test_random_shapes_are_in_order_of_their_speedups(tmp_path):
-    results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
-    found = drawn(results)
-    line = found[found.series == DRAWN].iloc[0]
-    assert line.y == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
-    assert line.x[-1] == 1
 
 
 def test_numbers_that_are_missing_are_json(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.state import State
 from matmul_sweep.experiment.measure.sweep import Sweep, run_together
@@ -135,18 +134,6 @@ def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(swe
     timed = {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"}
     assert timed == {*CACHES} - {*left_out}
     assert (sweep.pace is None) == (len(left_out) == 2)
-
-
-def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
-    cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
-    swept(FakeBench(GPU), cases[:3])
-    bench = FakeBench(GPU)
-    sweep = swept(bench, cases)
-    assert bench.measured == cases[3:]
-    for table in (sweep.rows, sweep.samples, sweep.states):
-        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
-            ("mine", case.fill, case.mode) for case in cases
-        }
 
 
 def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept):

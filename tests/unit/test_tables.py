@@ -194,17 +194,6 @@ def test_the_documents_numbers_beside_ours(results):
     assert (difference["ratio"] is not None) == (naive > shared)
 
 
-def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path, results):
-    def reasons(results: Results) -> list[str | None]:
-        found = compare_documents(results, documents())
-        return [row["missing"] for document in found for row in document["rows"]]
-
-    told = [reason for reason in reasons(results) if reason]  # of a kernel that nobody knows too
-    assert told and all(reason.endswith(" among the shapes of this sweep") for reason in told)
-    without = reasons(made_up(tmp_path, gpu=False))
-    assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
-
-
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path):
     change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
                    status="skipped", reason="alike", **dict.fromkeys(RATES, np.nan))  # fmt: skip
