@@ -180,6 +180,3 @@ def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path):
             status = "failed" if task == wrong else "ok"
             found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
         assert found.failure(tasks) == f"verification: {wrong}"
-
-
-# ---- On a GPU ----
