@@ -216,3 +216,31 @@ def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone
     assert (second.variant, second.shapes) == (variants[1], ())
     assert first.coefficients == coefficients
     assert first.at_limit / second.at_limit == pytest.approx(2 / 0.99)
+
+
+def test_the_judgement_says_what_the_choice_loses(variants):
+    shapes = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
+    judged = times_of(variants, SPECIALISTS, shapes)
+    own = found(judged, "judged")
+    costs = fit.fitted(found(times_of(variants, SPECIALISTS)) + own, variants, ARCH, "fixed")
+    said = fit.judgement(own, costs, variants, ARCH)
+    assert said.startswith("20 judged shapes, 3 variants: the choice loses 0.0% in the mean")
+    assert "it errs over 1.5 times the library at 0.0%" in said
+    ratio = LIBRARY / np.array([min(judged[name, s] for name in SPECIALISTS) for s in shapes])
+    assert said.endswith(
+        f"worst {ratio.min():.3f}, 5% {np.quantile(ratio, 0.05):.3f}, "
+        f"median {np.median(ratio):.3f}, geometric mean {np.prod(ratio) ** (1 / 20):.3f}"
+    )
+
+
+def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(entry, write_catalogue):
+    tiles = {16: {"TILE": 16}, 32: {"TILE": 32}, 64: {"TILE": 64}, 128: {"TILE": 128}}
+    mine = entry(tile=["TILE", "TILE"], threads=[16, 16], tilings=tiles)
+    variants = load_catalogue(write_catalogue({"mine": mine}))["mine"].variants
+    taken = {("mine/32", "4096x4096x4096"): 3e4, ("mine/128", "4096x4096x4096"): 1e4}
+    alone = [row | {"share": 1.0} for row in found(taken, "alone")]
+    least, between, most = (
+        fit.at_limits(alone, variants, ARCH)[f"mine/{n}"] for n in (128, 64, 32)
+    )
+    assert between == pytest.approx(least + (most - least) / 3)  # by 1/64 between 1/128 and 1/32
+    assert fit.at_limits(alone, variants, ARCH)["mine/16"] == pytest.approx(most)

@@ -10,6 +10,7 @@ import pytest
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.state import State
 from matmul_sweep.experiment.measure.sweep import Sweep, run_together
@@ -266,3 +267,15 @@ def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(t
     through, sweeps = contested(bench, tmp_path, "naive/32", "shared/32")
     assert through == ["naive/32", "shared/32"]
     assert [statuses(own)[3] for own in sweeps.values()] == ["failed", "failed"]
+
+
+def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
+    cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
+    swept(FakeBench(GPU), cases[:3])
+    bench = FakeBench(GPU)
+    sweep = swept(bench, cases)
+    assert bench.measured == cases[3:]
+    for table in (sweep.rows, sweep.samples, sweep.states):
+        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
+            ("mine", case.fill, case.mode) for case in cases
+        }

@@ -180,3 +180,12 @@ def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path):
             status = "failed" if task == wrong else "ok"
             found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
         assert found.failure(tasks) == f"verification: {wrong}"
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_job_without_its_gpu_says_so_in_one_line(tmp_path, capfd):
+    run = experiment("cublas_sgemm", device="gpu")
+    with pytest.raises(SystemExit):
+        verifier(run, tmp_path).run(tasks_of(run, "gemm"), processes=1)
+    said = capfd.readouterr().err
+    assert said == "error: device: gpu: there is no NVIDIA driver on this machine\n"
