@@ -42,6 +42,24 @@ def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path):
     assert best.tflops == here[here.kernel.isin(["naive", "shared"])].tflops.max() < 99
 
 
+def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path):
+    flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
+    slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        clock = summary.kernel.map(slowed).where(summary.phase == "kernel")
+        return summary.assign(
+            throttled=summary.kernel.map(flags).fillna("power_cap"), sm_clock_mhz=clock
+        )
+
+    device = DEVICE | {"clock_mhz": 1980}
+    rows = made_up(tmp_path, kernels=list(slowed), device=device, change=change).launches
+    assert rows.groupby("kernel").throttled.first().to_dict() == {
+        "naive": "", "shared": "hw_slowdown+sw_thermal", "sgemm": "power_cap",
+        "vectors": "power_cap",
+    }  # fmt: skip
+
+
 SWEEPS = DEVICE["configuration"]["sweeps"]
 LONGER = {"operation": "gemm", "shapes": [1024], "caches": ["hot"]}
 CONFIGURED = {

@@ -337,6 +337,7 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     if len(holes := summary.index[(summary.status == "ok") & empty]):
         place = f"{folder / 'summary.csv'}, line {holes[0] + 2}"
         raise UserError(f"{place}: its status is ok, but it has no time")
+    summary["throttled"] = limited(summary, device)
     earlier = bool(changed_variants(tables["kernels"], catalogue))
     return Results(catalogue, device, earlier=earlier, folder=folder, **tables)
 
@@ -358,6 +359,16 @@ def with_others(results: Results, folders: Iterable[Path]) -> Results:
         if other.device.get("gpu") not in (None, results.device.get("gpu")):
             found.append(other)
     return dataclasses.replace(results, others=tuple(found))
+
+
+def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+    """What slowed the card down, without a power limit that left the median clock the highest:
+    older sets name it if it was seen once, in a launch of the library."""
+    full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    others = summary.throttled.map(
+        lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
+    )
+    return summary.throttled.where(~full, others)
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
