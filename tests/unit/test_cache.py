@@ -127,18 +127,6 @@ def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_changed_header_or_definition_makes_another_entry(tmp_path, compiled):
-    header, program = tmp_path / "own.cuh", tmp_path / "program"
-    header.write_text("#define ONE 1\n")
-    source = write(tmp_path / "mine.cu", '#include "own.cuh"\n' + RIGHT_KERNEL)
-    assert [built(source, program) for _ in range(2)] == ["1", "1"]
-    header.write_text("#define ONE 2\n")
-    assert built(source, program) == "2"
-    emulation.build(source, ["mine"], OPERATIONS["gemm"], {"TILE": 8}, program)
-    assert program.read_text() == "3"
-
-
-@pytest.mark.usefixtures("place")
 def test_clones_share_entries_but_for_those_whose_findings_name_their_files(tmp_path, compiled):
     clones = [write(tmp_path / name / "mine.cu") for name in ("one", "two")]
     assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]

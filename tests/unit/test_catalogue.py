@@ -12,7 +12,7 @@ import pytest
 from support import experiment, the_catalogue
 
 from matmul_sweep.build import packages
-from matmul_sweep.build.binaries import digest, essence, flags, recipe
+from matmul_sweep.build.binaries import essence, flags, recipe
 from matmul_sweep.build.recipes import compiled
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.keys import Entry as Entry_
@@ -198,19 +198,6 @@ ROW, LONGEST = {"most_rows": 1}, 65535 * 16  # gridDim.y holds 65535 blocks
 def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(mine, changes, shape, said):
     refusal = mine(parameters={"W": 8}, **changes).refusal(shape)
     assert refusal is None if said is None else str(refusal).startswith(said)
-
-
-def test_the_digest_changes_with_source_header_and_flags(mine, tmp_path):
-    kernel = mine(tilings={16: {"W": 16}, 8: {"W": 8}}).kernel
-    kernel.code.write_text('#include "tile.h"\n__global__ void mine() {}\n')
-    header, deeper = tmp_path / "tile.h", tmp_path / "deeper.h"
-    header.write_text('#include "deeper.h"\n')
-    seen = []
-    for file, text in ((deeper, "int one;"), (deeper, "int two;"), (kernel.code, "int three;")):
-        file.write_text(text)
-        seen += [digest(variant) for variant in kernel.variants]
-    assert len(set(seen)) == 6
-    assert seen[-2:] == [digest(variant) for variant in kernel.variants]
 
 
 @pytest.mark.parametrize(

@@ -118,13 +118,6 @@ def test_sums_are_limited_to_those_that_err_hardly_more(variants, erring, slow, 
     assert fit.Measured(rows, variants, ARCH).most_additions(0) == most
 
 
-def test_an_error_counts_in_the_mean_and_at_most(variants):
-    rows = found({("grid", shape): 10.0 for shape in SHAPES[:4]})
-    for row, mean, largest in zip(rows, (1.51, 1, 1.49, 1), (1, 1.51, 1.49, 1), strict=True):
-        row |= {"error": mean, "largest_error": largest}
-    assert list(fit.Measured(rows, variants, ARCH).errs[:, 0]) == [True, True, False, False]
-
-
 # `grid` is for little work, `other` for much; `third` is between them, and never the fastest.
 SPECIALISTS = {
     "grid": {"launch": 2, "slabs": 0.05},

@@ -19,7 +19,6 @@ from matmul_sweep.experiment.verify.verification import (
     verification_shapes,
 )
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.operation import FEW_TERMS
 from matmul_sweep.operations.shapes import ceil_div
 
@@ -166,10 +165,3 @@ def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant):
         assert any(s.terms % min(max(tile), FEW_TERMS - 1) for s in whole)
         for one, other in ((0, 1), (1, 0)):
             assert any(s.dimensions[one] == 1 and s.dimensions[other] > max(tile) for s in shapes)
-
-
-def test_extra_shapes_are_added_where_the_variant_takes_them():
-    extra = [Gemm(65, 65, 65), Gemm(3, 4, 5)]
-    naive, rect = map(the_catalogue().variant, ("naive", "naive_rect"))
-    assert set(verification_shapes(rect, extra)) >= set(extra)
-    assert {*extra} & {*verification_shapes(naive, extra)} == {extra[0]}
