@@ -35,8 +35,6 @@ from matmul_sweep.experiment.dataset.selection import (
     thermally_throttled,
 )
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.changes import draw_changes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
@@ -67,13 +65,10 @@ def main() -> None:
         "--tolerance", type=float, default=TOLERANCE, help="allowed change, a share of the time"
     )
     parser.add_argument("--csv", type=Path, help="write every point here")
-    parser.add_argument("--figure", type=Path, help="draw the changes here, as .svg or .png")
     arguments.add_catalogue(parser)
     options = parser.parse_args()
     if not 0 < options.tolerance < 1:
         raise UserError(f"--tolerance {options.tolerance}: a share between 0 and 1, such as 0.02")
-    if options.figure and options.figure.suffix[1:] not in style.FORMATS:
-        raise UserError(f"--figure {options.figure}: end it with .svg or .png")
 
     catalogue = load_catalogue(options.catalogue)
     new = read(options.b, catalogue)
@@ -91,9 +86,6 @@ def main() -> None:
     print("\n".join([*filter(None, said), *variant_lines(variants)]))
     if options.csv:
         write_text(points[TABLE].to_csv(None, index=False, lineterminator="\n"), options.csv)
-    if options.figure:
-        figure = draw_changes(points, new, what, options.tolerance, sources)
-        style.save(figure, options.figure.parent, options.figure.stem, [options.figure.suffix[1:]])
     sys.exit(int((variants.verdict == "slower").any()))
 
 

@@ -55,16 +55,6 @@ def kept(key: str, content: bytes, folder: Path) -> None:
     cache.keep(key, folder / "binary", "a report")
 
 
-def test_what_was_kept_is_fetched_with_what_the_compiler_said(place, tmp_path):
-    binary, report = tmp_path / "binary", "two lines,\nand ü"
-    binary.write_bytes(bytes(range(256)) + b"\n\n")
-    cache.keep(KEY, binary, report)
-    assert cache.fetch(KEY, tmp_path / "copy") == report
-    assert (tmp_path / "copy").read_bytes() == binary.read_bytes()
-    assert cache.fetch(cache.key_of(["a ", "command"], []), tmp_path / "other") is None
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.usefixtures("place")
 def test_an_empty_variable_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.PLACE, "")
@@ -134,18 +124,6 @@ def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
         kept(key, bytes(900), tmp_path)
     left = {file.name for file in place.iterdir()}
     assert left == {keys[0], keys[3], keys[4], "thesis.tex"}
-
-
-@pytest.mark.usefixtures("place")
-def test_a_changed_header_or_definition_makes_another_entry(tmp_path, compiled):
-    header, program = tmp_path / "own.cuh", tmp_path / "program"
-    header.write_text("#define ONE 1\n")
-    source = write(tmp_path / "mine.cu", '#include "own.cuh"\n' + RIGHT_KERNEL)
-    assert [built(source, program) for _ in range(2)] == ["1", "1"]
-    header.write_text("#define ONE 2\n")
-    assert built(source, program) == "2"
-    emulation.build(source, ["mine"], OPERATIONS["gemm"], {"TILE": 8}, program)
-    assert program.read_text() == "3"
 
 
 @pytest.mark.usefixtures("place")

@@ -11,10 +11,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import PUBLISHED_SETS, ROOT, the_catalogue
+from support import PUBLISHED_SETS, the_catalogue
 
-from matmul_sweep.build.binaries import digest
-from matmul_sweep.experiment.check.check_set import check_set, findings, other_sources
+from matmul_sweep.experiment.check.check_set import check_set, findings
 from matmul_sweep.experiment.check.consistency import impossible
 from matmul_sweep.experiment.check.data_set import DataSet
 from matmul_sweep.experiment.check.machine import too_fast
@@ -31,7 +30,6 @@ from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify.tasks import planned
 from matmul_sweep.operations import shape_of
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.programs import program_digest
 
 pytestmark = pytest.mark.slow
 
@@ -396,13 +394,3 @@ def test_an_older_version_is_refused_unless_asked_for(command, tmp_path):
     (folder / "device.json").write_text(json.dumps(facts))
     said = command("check_set", folder).error()
     assert "a version before 1.0.0 measured it, and this is" in said and "--earlier" in said
-
-
-def test_kernels_of_other_sources_are_named(whole):
-    today = {variant.name: digest(variant) for variant in the_catalogue().buildable.values()}
-    kernels = whole[KERNEL].assign(sha256=whole[KERNEL].variant.map(today))
-    kernels.loc[kernels.variant == "naive/16", "sha256"] = "0" * 64
-    code = {"code": program_digest(ROOT / "scripts" / "steps" / "measure.py")}
-    ceilings = pd.DataFrame({"sha256": []})
-    assert other_sources(code, kernels, ceilings, the_catalogue()) == ["naive/16"]
-    assert other_sources({}, kernels[:0], ceilings, the_catalogue()) == ["scripts/steps/measure.py"]

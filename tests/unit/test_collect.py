@@ -170,14 +170,6 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
     assert "ceilings.csv" not in tables
 
 
-def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs):
-    jobs.device, jobs.names = "cpu", [NAIVE]
-    device, tables = jobs.collect()
-    assert tables["summary.csv"].status.tolist() == ["skipped"]
-    assert tables["samples.csv.gz"].empty
-    assert device["gpu"] is None and device["date"]
-
-
 @pytest.mark.parametrize(
     ("facts", "ceiling", "times", "said"),
     [

@@ -21,7 +21,6 @@ from matmul_sweep.experiment.dataset.changes import (
     judged,
 )
 from matmul_sweep.experiment.dataset.tables import RATIO, TIMES, read_table, write_table
-from matmul_sweep.experiment.report.figures.changes import draw_changes
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 SHARED = ["shared/32", "shared/16"]
@@ -205,33 +204,3 @@ def test_a_folder_of_data_sets_stands_for_that_of_the_device(command, tmp_path):
     told = command("compare", published, tmp_path / "new")
     assert told.out.startswith(f"A {published / 'another-gpu'}: Another GPU")
     assert "different models" in told.out
-
-
-def test_the_figure_is_of_the_format_that_is_asked_for(command, tmp_path):
-    folders = pair(tmp_path)
-    for kind, begin in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-        one, two = (tmp_path / f"{name}.{kind}" for name in ("one", "two"))
-        for path in (one, two):
-            assert command("compare", *folders, "--figure", path).code == 0
-        assert one.read_bytes() == two.read_bytes() and one.read_bytes().startswith(begin)
-
-
-@pytest.mark.parametrize(("times", "scale"), [(1.21, "linear"), (40, "log")])
-def test_the_figure_has_a_line_per_kernel_and_names_both_sides(tmp_path, times, scale):
-    results = made_up(tmp_path, kernels=["naive", "shared", "gram_naive"])
-    a, b = (VALUES["times"](results) for _ in "ab")
-    b.loc[b.variant == SHARED[0], ["value", "low", "high"]] *= times
-    points = compare_points(a, b, 0.02)
-    figure = draw_changes(points, results, "times", 0.02, ["the one", "the other"])
-    ax, other = figure.axes
-    titles = [axes.get_title(loc="left") for axes in (ax, other)]
-    assert titles == ["C = A·B in float32", "C = AᵀA in float64"]
-    assert (ax.get_yscale(), other.get_yscale()) == (scale, "linear")
-    lines = {line.get_label(): line for line in ax.get_lines()}
-    assert lines["naive"].get_xdata().tolist() == pytest.approx([32, 320, 640, 1024])
-    assert np.allclose(lines["naive"].get_ydata(), 1)
-    assert np.allclose(lines["shared"].get_ydata(), math.sqrt(times))  # of both variants
-    [bars] = ax.containers
-    assert len(bars.lines[0].get_xdata()) == (points.verdict == "slower").sum() > 0
-    words = figure.get_supxlabel()
-    assert "A: the one" in words and "B: the other" in words and "±2.0%" in words

@@ -10,13 +10,11 @@ from support import the_catalogue
 
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant
-from matmul_sweep.experiment.measure import cpu_bench
 from matmul_sweep.experiment.measure.bench import Split, Wrong, beyond
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.experiment.verify.products import CpuProduct, cpu_product
-from matmul_sweep.experiment.verify.verification import PANEL_ROWS
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
@@ -86,19 +84,6 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers():
     assert beyond(2 * 10**9, 10**9, "memory", 0.8) == (
         "needs 2.00 GB of memory; 80% of the 1.00 GB free is 0.80 GB"
     )
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "needed"),
-    [
-        # The matrices; B in float64, in parts, and its magnitude; three panels of A and of C.
-        (Gemm(2, 3, 5), "float32", 4 * (10 + 15 + 6) + 16 * 15 + 48 * PANEL_ROWS * (5 + 3)),
-        (Gram(2, 3), "float64", 8 * (6 + 9) + 32 * 6 + 48 * PANEL_ROWS * (2 + 3)),
-    ],
-)
-def test_the_memory_of_a_product_by_hand(monkeypatch, shape, dtype, needed):
-    monkeypatch.setattr(cpu_bench, "beyond", lambda *asked: f"{asked[0]} bytes")
-    assert cpu_bench.host_memory_refusal(shape, dtype, 0.8) == f"{needed} bytes"
 
 
 @pytest.mark.parametrize("variant", [LOOP, BLAS, *GRAM], ids=lambda v: v.name)

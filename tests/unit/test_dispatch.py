@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue, the_catalogue
+from support import Entry, WriteCatalogue
 
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.catalogue.entries import Catalogue, Kind
+from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.operations import parse_shape
@@ -248,14 +248,3 @@ def test_a_table_that_is_not_there_is_named(load, tmp_path):
     (tmp_path / "table.csv").unlink()
     with pytest.raises(UserError, match=r"chosen: .*table\.csv.*No such file"):
         load_catalogue(tmp_path / "catalogue.yaml")
-
-
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90", None])
-@pytest.mark.parametrize("size", [1, 16, 16385])
-def test_the_projects_dispatches_have_a_variant_for_every_size(arch, size):
-    for kernel in the_catalogue().values():
-        if kernel.kind is Kind.DISPATCH:
-            (dispatch,) = kernel.variants
-            part = dispatch.part(parse_shape(str(size), kernel.operation), arch)
-            assert part in dispatch.parts(arch)
-            assert part.runs_on(arch or "sm_90")

@@ -1,6 +1,5 @@
 """What a run compiles, measures and shows follows from its configuration and its device."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,16 +36,6 @@ def test_what_only_a_dispatch_names_is_compiled_with_a_gpu_or_if_everything_is_v
     assert compiled(experiment("sgemm", sweeps=BOTH, device="gpu")) == chosen(given + drawn)
 
 
-def test_each_source_is_compiled_for_where_it_runs_and_a_library_nowhere():
-    run = experiment("naive", "cpu_loop", "cpu_blas", "cublas_sgemm")
-    run = replace(run, architectures=("sm_80", "sm_90"))
-    assert {key: names(own) for key, own in run.binaries.items()} == {
-        ("host", "cpu_loop"): {"cpu_loop"},
-        ("sm_80", "naive"): {"naive/32", "naive/16"},
-        ("sm_90", "naive"): {"naive/32", "naive/16"},
-    }
-
-
 def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(entry, write_catalogue):
     identities = []
     for width in (8, 16):
@@ -55,21 +44,6 @@ def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(entry, write_
         identities.append([run.build_identity("sm_90", name) for name in ("mine", "yours")])
     (mine, yours), (other, same) = identities
     assert mine != other and yours == same
-
-
-def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel():
-    kernels = ["naive", "vectors", "cpu_blas"]
-    together = experiment(*kernels, device="gpu").measured
-    assert {part: names(own) for (_, part), own in together.items()} == {
-        "gpu": {"naive/32", "naive/16", "vectors/128"}, "cpu_blas": {"cpu_blas"},
-    }  # fmt: skip
-    assert experiment(*kernels, device="gpu", spread=True).measured.keys() == {
-        ("gemm", name) for name in kernels
-    }
-    without = experiment(*kernels)
-    assert without.measured.keys() == {("gemm", "cpu_blas")}
-    assert names(v for _, v in without.unmeasured) == {"naive/32", "naive/16", "vectors/128"}
-    assert experiment(*kernels, device="gpu").unmeasured == []
 
 
 def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spread():

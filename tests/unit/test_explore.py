@@ -12,8 +12,6 @@ import browser
 import pandas as pd
 import pytest
 from made_up_data import (
-    RANDOM,
-    SHAPES,
     TF32,
     beside_a_card,
     failed,
@@ -26,14 +24,11 @@ from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import FASTEST
-from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.experiment.report.explore.points import ALONE, ERROR, SQUARE
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.site.pages import explore_page
 
 pytestmark = pytest.mark.slow
-
-LARGEST = 2_500_000  # bytes
 
 
 # What the page is made from.
@@ -47,12 +42,6 @@ def drawn(results: Results) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def lines(results: Results) -> pd.DataFrame:
     return drawn(results)
-
-
-def test_the_same_data_give_the_same_bytes(tmp_path, results):
-    assert len(explore_page(results)) < LARGEST
-    few = [explore_page(made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
-    assert few[0] == few[1]
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(lines, results):
@@ -84,14 +73,6 @@ def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):
     assert {*drawn(results).query("name == 'cuBLAS SGEMM in TF32'").quantity} == {ERROR}
 
 
-def test_random_shapes_are_in_order_of_their_speedups(tmp_path):
-    results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
-    found = drawn(results)
-    line = found[found.series == DRAWN].iloc[0]
-    assert line.y == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
-    assert line.x[-1] == 1
-
-
 def test_numbers_that_are_missing_are_json(tmp_path):
     missing = ["time_low_ms", "time_high_ms", "sm_clock_mhz", "power_w", "temperature_c"]
     results = made_up(tmp_path, kernels=["naive"],
@@ -99,12 +80,6 @@ def test_numbers_that_are_missing_are_json(tmp_path):
     written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
-
-
-def test_one_kernel_alone_has_no_share(tmp_path):
-    found = drawn(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
-    assert {*found.name} == {"naive", "naive/32", "naive/16"}
-    assert {*found.quantity} == {"rate", "time", "error"}
 
 
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):

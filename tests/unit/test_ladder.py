@@ -213,37 +213,9 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path, kernel, la
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
 
-def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path):
-    kernels = ["naive", "streamed", "thin", "narrow", "sgemm", "cublas_sgemm"]
-    shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192", "1024x16x64")}
-    times = {"naive": (3.0, 2.9, 3.1), "streamed": (2.0, 1.9, 2.1), "sgemm": (1.0, 0.9, 1.1)}
-    results = made_up(tmp_path, kernels=kernels, shapes=shapes, change=timed(times))
-    found = ladder(results, "gemm")
-    own = {step["name"]: step for step in found["steps"]}
-    sizes = [step["size"] for step in own.values()]
-    assert sizes == [None, None, "1×8192×8192", "1024×16×64", None]
-    thin = own["thin"]
-    assert thin["missing"] is thin["before"] is None
-    (row,) = results.timed().query("kernel == 'thin' and n == 8192").itertuples()
-    assert thin["rate"]["value"] == row.tflops
-    assert len(thin["shares"]) == 1
-    assert own["sgemm"]["before"]["from"]["title"] == "streamed"
-    assert [found["gain"][end]["title"] for end in ("from", "to")] == ["naive", "sgemm"]
-    # Its threads are more than lie over a tile of one row: no picture shows lanes beside it.
-    assert thin["layout"]["lanes"][0] * thin["layout"]["thread"][0] <= thin["layout"]["tile"][0]
-    assert typeset(results, tmp_path).startswith(b"%PDF")
-
-
 def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path):
     unsure = timed({"naive": (1.0, np.nan, np.nan)})
     none = timed(dict.fromkeys(["naive", "naive_rect", "shared"], (1.0, np.nan, np.nan)))
     for change, size in ((lost("naive", 1024), "1024"), (unsure, "320"), (none, "320")):
         options = {"kernels": ["naive", "naive_rect", "shared"], "shapes": GEMM}
         assert ladder(made_up(tmp_path, **options, change=change), "gemm")["size"] == size
-
-
-def test_a_ladder_of_one_step_gains_nothing(tmp_path):
-    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], shapes=GEMM)
-    found = ladder(results, "gemm")
-    assert ([step["name"] for step in found["steps"]], found["gain"]) == (["naive"], None)
-    assert ladder(results, "gram")["steps"] == []

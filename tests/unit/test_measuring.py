@@ -44,17 +44,6 @@ def test_what_was_measured_is_taken_over_by_the_same_settings_alone(command, tmp
         assert samples.equals(again) == same
 
 
-def test_another_launch_of_the_same_source_does_not_resume_the_journal(
-    entry, write_catalogue, tmp_path
-):
-    identities = []
-    for own in ({}, {}, {"threads": [32, 16]}):
-        run = experiment(catalogue=write_catalogue({"mine": entry(**own)}))
-        job = program.Measuring(run, "gemm", tmp_path, tmp_path, tmp_path)
-        identities.append(job.begun(run.variants["mine"]).identity)
-    assert identities[0] == identities[1] != identities[2]
-
-
 def test_what_failed_its_verification_is_not_timed(command, tmp_path):
     run = experiment("cpu_blas")
     [task] = tasks_of(run, "gemm")

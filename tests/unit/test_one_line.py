@@ -33,7 +33,6 @@ TYPED = [
     ("try .", "no .cu file"),
     ("try x.cu y.cu --png x.png", "--html and --png take one file"),
     ("compare a b --tolerance nan", "--tolerance nan"),
-    ("compare a b --figure changes.pdf", "changes.pdf: end it with .svg or .png"),
     ("compare a b --what both", "both"),
     ("compare a a/../a", "given as both A and B"),
     ("compare empty b", "empty: neither a data set nor"),

@@ -21,24 +21,6 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("matmul_sweep
 """
 
 
-def test_imports_are_followed_through_modules(tmp_path):
-    package = tmp_path / "matmul_sweep"
-    package.mkdir()
-    texts = {
-        "direct": "import json\nfrom matmul_sweep import (\n    second,\n    absent as y,\n)\n",
-        "second": "import matmul_sweep.third\n\ndef f():\n    from matmul_sweep.late import g\n",
-        "third": "from matmul_sweep.direct import x\n",
-        "late": "",
-        "unused": "",
-    }
-    for name, text in texts.items():
-        (package / f"{name}.py").write_text(text)
-    script = tmp_path / "step.py"
-    script.write_text("import sys\nfrom matmul_sweep.direct import x\n")
-    names = [file.relative_to(tmp_path).as_posix() for file in imported_files(script, tmp_path)]
-    assert names == [f"matmul_sweep/{name}.py" for name in ("direct", "late", "second", "third")]
-
-
 @pytest.mark.parametrize("step", ["measure", "collect"])
 def test_every_module_that_a_step_loads_is_found(step):
     """Against Python itself: what is in sys.modules after the step's imports."""

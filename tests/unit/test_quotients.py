@@ -64,12 +64,6 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path):
     assert found["beside"] == "naive AᵀA"
 
 
-def test_in_turn_without_pairs_nothing_is_said(tmp_path):
-    results = in_turn(tmp_path, beside=False)
-    found = ladder(results, "gemm")
-    assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
-
-
 @pytest.mark.parametrize("sizes", [(1024, 4500), (32, 320, 640, 1024, 500, 2500, 4500)])
 def test_nothing_is_said_of_a_size_with_too_few_samples(tmp_path, sizes):
     change = where(f"n in {sizes}", time_low_ms=None, time_high_ms=None)

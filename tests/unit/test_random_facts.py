@@ -15,7 +15,6 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import missing, tables_of
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
-from matmul_sweep.operations import operation_of, shape_of
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +46,6 @@ def test_those_timed_alone_lead_beside_the_fastest_library_there(results):
         assert (own["way"], found["way"]) == ("", "alone")
         assert found["all"]["worst"] == own["all"]["worst"] * 0.9
         assert found["rivals"] == ["tuned cuBLAS"]
-
-
-def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results):
-    for entry, sweep in zip(random_shapes(results), ("random_gemm", "random_gram"), strict=True):
-        own = ratios(results, sweep, entry["kernel"]["name"]).drop_duplicates(["m", "n", "k"])
-        shapes = [shape_of(row) for row in own.itertuples()]
-        counts = pd.Series([operation_of(s).class_of(s) for s in shapes]).value_counts()
-        assert {own["name"]: own["shapes"] for own in entry["classes"]} == counts.to_dict()
-        assert entry["all"]["shapes"] == sum(entry["verdicts"].values()) == len(shapes)
 
 
 def test_without_a_gpu_nothing_is_said_but_why(tmp_path):

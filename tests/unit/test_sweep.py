@@ -137,18 +137,6 @@ def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(swe
     assert (sweep.pace is None) == (len(left_out) == 2)
 
 
-def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
-    cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
-    swept(FakeBench(GPU), cases[:3])
-    bench = FakeBench(GPU)
-    sweep = swept(bench, cases)
-    assert bench.measured == cases[3:]
-    for table in (sweep.rows, sweep.samples, sweep.states):
-        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
-            ("mine", case.fill, case.mode) for case in cases
-        }
-
-
 def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept):
     fine, wrong, spared, large = CASES
     oblong, why = case(9, 8, 7), "wrong result of naive: error 3 times the bound"
@@ -279,3 +267,15 @@ def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(t
     through, sweeps = contested(bench, tmp_path, "naive/32", "shared/32")
     assert through == ["naive/32", "shared/32"]
     assert [statuses(own)[3] for own in sweeps.values()] == ["failed", "failed"]
+
+
+def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
+    cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
+    swept(FakeBench(GPU), cases[:3])
+    bench = FakeBench(GPU)
+    sweep = swept(bench, cases)
+    assert bench.measured == cases[3:]
+    for table in (sweep.rows, sweep.samples, sweep.states):
+        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
+            ("mine", case.fill, case.mode) for case in cases
+        }

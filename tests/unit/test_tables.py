@@ -15,10 +15,8 @@ from made_up_data import (
     RANDOM,
     SHAPES,
     STUDIES,
-    TF32,
     beside_a_card,
     made_up,
-    speed_up_tf32,
     the_catalogue,
     where,
 )
@@ -196,17 +194,6 @@ def test_the_documents_numbers_beside_ours(results):
     assert (difference["ratio"] is not None) == (naive > shared)
 
 
-def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path, results):
-    def reasons(results: Results) -> list[str | None]:
-        found = compare_documents(results, documents())
-        return [row["missing"] for document in found for row in document["rows"]]
-
-    told = [reason for reason in reasons(results) if reason]  # of a kernel that nobody knows too
-    assert told and all(reason.endswith(" among the shapes of this sweep") for reason in told)
-    without = reasons(made_up(tmp_path, gpu=False))
-    assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
-
-
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path):
     change = where("cache == 'cold' and phase == 'kernel' and n == 1024",
                    status="skipped", reason="alike", **dict.fromkeys(RATES, np.nan))  # fmt: skip
@@ -260,16 +247,6 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
     [share] = found["gemm"]
     assert (share["verdict"], share["faster_at"], share["tie_at"]) == ("tie", [640], [1024])
     assert [x["library"]["name"] for x in found["gram"]] == ["cublas_dgemm", "cublas_dsyrk"]
-
-
-def test_tf32_is_in_the_chapter_on_errors_only(tmp_path):
-    kernels = [TF32, "cublas_sgemm", "naive", "cpu_loop", "cpu_blas"]
-    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
-    assert typeset(results, tmp_path).startswith(b"%PDF")
-    found = tables_of(results, documents())
-    assert TF32 not in results.of("gemm").present
-    worst = found["findings"]["accuracy"]["gemm"]["kernels"][-1]
-    assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason():

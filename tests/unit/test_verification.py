@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kinds import in_order
 from support import error_share, the_catalogue
 
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.verification import (
     PANEL_ROWS,
     accuracy,
@@ -20,7 +19,6 @@ from matmul_sweep.experiment.verify.verification import (
     verification_shapes,
 )
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.operation import FEW_TERMS
 from matmul_sweep.operations.shapes import ceil_div
 
@@ -110,15 +108,6 @@ def test_a_sum_without_its_last_term_is_wrong(fill):
         assert error_share(lost, a, b) > 1
 
 
-@pytest.mark.parametrize("shape", [(1, 64), (2049, 17), (6, PANEL_ROWS + 9)])
-def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(shape):
-    for fill in ("uniform", "index"):
-        a = fills.matrix(fill, 2026, 0, *shape, "float64")
-        assert error_share(a.T @ a, a) <= 1
-        narrow = (a.T @ a).astype(np.float32).astype(np.float64)
-        assert (error_share(narrow, a) > 1) == (narrow != a.T @ a).any()
-
-
 def test_the_float64_reference_sees_what_float64_rounds_away():
     """The exact sum of squares is 1 + 2⁻⁶⁰: float64's 1 is off by 2⁻⁶⁰, and 1 + 2⁻⁵² by more."""
     a = np.array([[1.0], [2.0**-30]])
@@ -176,20 +165,3 @@ def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant):
         assert any(s.terms % min(max(tile), FEW_TERMS - 1) for s in whole)
         for one, other in ((0, 1), (1, 0)):
             assert any(s.dimensions[one] == 1 and s.dimensions[other] > max(tile) for s in shapes)
-
-
-def test_extra_shapes_are_added_where_the_variant_takes_them():
-    extra = [Gemm(65, 65, 65), Gemm(3, 4, 5)]
-    naive, rect = map(the_catalogue().variant, ("naive", "naive_rect"))
-    assert set(verification_shapes(rect, extra)) >= set(extra)
-    assert {*extra} & {*verification_shapes(naive, extra)} == {extra[0]}
-
-
-def test_shapes_are_of_whole_tiles_if_need_be_and_never_empty(entry, write_catalogue):
-    found = []
-    for own in ({"parameters": {"W": 16}, "accepts": "W"}, {"tile": [1, 1], "threads": [1, 1]}):
-        variant = load_catalogue(write_catalogue({"mine": entry(**own)})).variant("mine")
-        found.append([shape.dimensions for shape in verification_shapes(variant, [])])
-    of_tiles, of_one = found
-    assert len(of_tiles) >= 2 and not any(extent % 16 for shape in of_tiles for extent in shape)
-    assert min(map(min, of_one)) == 1

@@ -1,11 +1,8 @@
 """Which verifications a run does, which it takes over, and how one that fails leaves the rest."""
 
 import math
-import os
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,6 @@ from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify import verifier as program
 from matmul_sweep.experiment.verify.runner import WrongAccess
 from matmul_sweep.experiment.verify.tasks import (
-    Rows,
     Task,
     needed,
     planned,
@@ -72,17 +68,6 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path):
     assert len(shapes_left_out) == len(built_in) - sum(map(len, at.values()))
     rows = verifier(run, tmp_path).left_out(dispatch, shapes_left_out)
     assert all("but at no shape that is measured" in row["reason"] for row in rows)
-
-
-def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified():
-    run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
-    naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
-    tasks = tasks_of(run, "gemm")
-    assert [task.variant for task in needed(run, tasks, naive)] == [naive]
-    found, parts = needed(run, tasks, dispatch), {*run.parts(dispatch, "sm_90")}
-    assert {task.variant for task in found} == parts
-    owners = {task.owner for task in found}
-    assert owners == {dispatch, *(parts & {*run.variants.values()})} != {dispatch}
 
 
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(command, tmp_path):
@@ -195,33 +180,6 @@ def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path):
             status = "failed" if task == wrong else "ok"
             found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
         assert found.failure(tasks) == f"verification: {wrong}"
-
-
-# ---- On a GPU ----
-
-
-def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(tmp_path, monkeypatch):
-    """On a card that is not there; the reason in each row is the process that ran it."""
-
-    def verify(run: Any, variant: Variant, shapes: Sequence[Shape], *_: object) -> Rows:
-        status = "failed" if variant.name == "naive/32" else "ok"
-        return refused(variant, run.place, shapes[:1], status, str(os.getpid()))
-
-    monkeypatch.setattr(
-        program, "runner", lambda place, *_, **__: nullcontext(SimpleNamespace(place=place))
-    )
-    monkeypatch.setattr(program, "verify", verify)
-    run = experiment("naive", "vectors", "cpu_blas", device="gpu")
-    found, tasks = verifier(run, tmp_path), tasks_of(run, "gemm")
-    found.run(tasks, processes=1)
-    rows = {str(task): row for task in tasks for row in found.record(task) or []}
-    assert {name: row["where"] for name, row in rows.items()} == {
-        "cpu_blas": "cpu", "naive/32": "gpu", "naive/16": "gpu", "vectors/128": "gpu",
-    }  # fmt: skip
-    first, *others = (rows[name]["reason"] for name in ("naive/32", "naive/16", "vectors/128"))
-    assert first != others[0] == others[1]
-    reasons = {v.name: found.failure(needed(run, tasks, v)) for v in run.variants.values()}
-    assert reasons == dict.fromkeys(reasons) | {"naive/32": f"verification: {first}"}
 
 
 @pytest.mark.usefixtures("no_gpu")

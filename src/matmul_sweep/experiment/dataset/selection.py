@@ -471,21 +471,6 @@ def compared_errors(results: Results) -> pd.DataFrame:
     return rows[gpu] if gpu.any() else rows
 
 
-def over_hot(results: Results, cache: str) -> pd.DataFrame:
-    """The hot rows of each kernel's fastest variants that also have a row of `cache`, with `ratio`,
-    the latter's time over the hot one, and its widest interval. Both are of one sweep."""
-    hot = (results.whole or results).launches.query("cache == 'hot'")
-    both = hot.merge(
-        results.timed(cache=cache), on=["kernel", "variant", *POINT], suffixes=("", "_other")
-    )
-    both = fastest(both)
-    return both.assign(
-        ratio=both.time_ms_other / both.time_ms,
-        ratio_low=both.time_low_ms_other / both.time_high_ms,
-        ratio_high=both.time_high_ms_other / both.time_low_ms,
-    )
-
-
 def squares(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of products of square matrices, by size."""
     square = (rows.m == rows.n) & (rows.k.fillna(rows.n) == rows.n)

@@ -9,7 +9,6 @@ from matmul_sweep.experiment.report.explore.lines import (
     ALL,
     FASTEST,
     RANDOM,
-    beside_other_cards,
     random_lines,
     with_published,
 )
@@ -28,7 +27,6 @@ def page_data(results: Results) -> dict[str, Any]:
     """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
     lines = [line for name in OPERATIONS for line in with_published(results, name)]
-    lines += [line for view in views for line in beside_other_cards(results, view)]
     lines += random_lines(results)
     return {
         "choices": choices(lines, results.timed_gpu),

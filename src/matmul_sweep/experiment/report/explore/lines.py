@@ -15,21 +15,18 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.report.explore.axes import GRID, LOG, PARITY, PERCENT, axes, titled
+from matmul_sweep.experiment.report.explore.axes import GRID, PARITY, PERCENT, axes, titled
 from matmul_sweep.experiment.report.explore.points import (
     ERROR,
     PLACE,
-    form,
     plain,
     points,
     speedup_words,
 )
-from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
 
@@ -108,22 +105,6 @@ def symbol(view: Results, own: Look, row: pd.Series) -> str:
     return list(SYMBOLS.values())[(first + step) % len(SYMBOLS)]
 
 
-def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, Any]]:
-    """Points of each other card's time over this one's, of the fastest kernel and the library."""
-    across = LOG | titled("operations per byte, if each matrix is moved once")
-    for other in results.others:
-        card, there = processor(other.device), other.of(view.product.name)
-        upright = titled(f"time on {card} / time here")
-        found = [*points_of_cards(view, there).itertuples()]
-        for series, kernel in dict.fromkeys((form(own.shape), own.kernel) for own in found):
-            own = [one for one in found if (form(one.shape), one.kernel) == (series, kernel)]
-            texts = [f"{size_name(one.shape)}: {significant(one.faster)} times as fast as {card}"
-                     for one in own]  # fmt: skip
-            drawn = dots(view, kernel, [one.intensity for one in own],
-                         [one.faster for one in own], texts)  # fmt: skip
-            yield at_parity(view, series, f"beside {card}", drawn, across, upright)
-
-
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
     """The speed-ups of each dispatch at shapes drawn at random, the lowest first."""
     across = PERCENT | titled("shapes with this speed-up or a lower one")
@@ -137,17 +118,9 @@ def random_lines(results: Results) -> Iterator[dict[str, Any]]:
                      for row in rows.itertuples()]  # fmt: skip
             places = [(place + 1) / len(rows) for place in range(len(rows))]
             drawn = dots(view, kernel, places, rows.ratio, texts)
-            yield at_parity(view, RANDOM, "speed-up over the library", drawn, across, upright)
-
-
-def at_parity(
-    view: Results, series: str, quantity: str, trace: dict[str, Any], across: dict[str, Any],
-    upright: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    """A line with its choice, on these axes with the line of parity."""
-    axes = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
-    return {"operation": view.product.name, "series": series, "quantity": quantity,
-            "trace": trace, "axes": axes}  # fmt: skip
+            both = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
+            yield {"operation": view.product.name, "series": RANDOM, "trace": drawn, "axes": both,
+                   "quantity": "speed-up over the library"}  # fmt: skip
 
 
 def dots(

@@ -3,7 +3,7 @@ interval and label of a kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from operator import attrgetter
 
@@ -130,11 +130,6 @@ def look(results: Results, kernel: str) -> Look:
     return style.CONTEXT
 
 
-def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the first step and the last, and of the libraries that fill C."""
-    return rows[rows.kernel.isin([*results.told[:1], *results.told[-1:], *results.full_rivals])]
-
-
 def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
     joined: bool = True, bars: Sequence[str] = (),
@@ -150,21 +145,6 @@ def kernel_lines(
             ends = abs(own[[*bars]].sub(own[column], axis="index")).T
             ax.errorbar(own[over], own[column], ends.to_numpy(), fmt="none", ecolor=line.colour,
                         elinewidth=0.9, capsize=2)  # fmt: skip
-
-
-def size_panels(
-    results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
-    bars: Sequence[str] = (),
-) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
-    """A panel of kernel_lines over n for each table, by its title, with the line of parity."""
-    made, [axes] = style.panels(len(panels))
-    axes[0].set_ylabel(words)
-    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        kernel_lines(ax, results, rows, column, bars=bars)
-        style.size_axis(ax, rows.n)
-        ax.set_title(title, loc="left")
-        style.parity(ax)
-    return made, axes
 
 
 def name_lines(axes: Sequence[Axes], results: Results, context: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Figures over the size of square products. Each takes a data set and returns a Figure."""
 
+from collections.abc import Sequence
 from itertools import cycle
 
 import pandas as pd
@@ -10,7 +11,6 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
     of_series,
-    over_hot,
     quotable,
     quotient_interval,
     squares,
@@ -18,15 +18,13 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak, times
+from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak
 from matmul_sweep.experiment.report.figures.figure_base import (
-    ends,
     figure,
     kernel_lines,
     name_lines,
     need,
     rated,
-    size_panels,
 )
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
@@ -90,22 +88,32 @@ def share(results: Results) -> Figure:
               if len(own := rows[rows.baseline == name])}  # fmt: skip
     names = " and ".join(map(results.title, rivals))
     need(panels, f"No kernel was timed beside {names} ({results.absence(rivals)}).")
-    made, axes = size_panels(results, panels, "ratio", "library time / kernel time", ENDS)
-    drawn = pd.concat(panels.values())
-    # Above parity and nearly all ratios: a few of tiny products, in which launching counts, do not
-    # decide on the limit.
+    made, [axes] = style.panels(len(panels))
+    axes[0].set_ylabel("library time / kernel time")
+    for ax, (title, own) in zip(axes, panels.items(), strict=True):
+        kernel_lines(ax, results, own, "ratio", bars=ENDS)
+        style.size_axis(ax, own.n)
+        ax.set_title(title, loc="left")
+        style.parity(ax)
+    limit_ratios(axes, [*panels.values()])
+    name_lines(axes, results)
+    style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
+    return made
+
+
+def limit_ratios(axes: Sequence[Axes], panels: Sequence[pd.DataFrame]) -> None:
+    """End the axes above parity and nearly all ratios: a few of tiny products, in which launching
+    counts, do not decide on the limit, and the largest is told."""
+    drawn = pd.concat(panels)
     usual = ABOVE * drawn.ratio.quantile(USUAL)
     most = 1.05 * drawn[["ratio", "ratio_high"]].max(axis=None)
     top = max(1.1, min(usual, most))
     axes[0].set_ylim(0, top)
-    for ax, own in zip(axes, panels.values(), strict=True):
+    for ax, own in zip(axes, panels, strict=True):
         cut = own.loc[own.ratio.idxmax()]
         if cut.ratio > top:
             style.say(ax, f"↑ {significant(cut.ratio)}", (cut.n, 1), (3, -1), va="top",
                       xycoords=("data", "axes fraction"))  # fmt: skip
-    name_lines(axes, results)
-    style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
-    return made
 
 
 @figure("Tile width 16 against 32 at equal n", GEMM)
@@ -146,23 +154,3 @@ def wider(results: Results, rows: pd.DataFrame) -> str:
     words = beside(narrow.time_ms / wide.time_ms, *quotient_interval(narrow, wide))
     return (f"At n = {wide.n}, {results.title(wide.kernel)} with tiles of {wide.width:.0f} is "
             f"{words} with tiles of {narrow.width:.0f}")  # fmt: skip
-
-
-@figure("What the L2 gives: time over hot time", GEMM, of=None)
-def hot_and_cold(results: Results) -> Figure:
-    """Times on rotating buffers and with the L2 cleared, over hot ones, for square products by the
-    variant that is fastest hot."""
-    panels = {
-        title: rows
-        for cache, title in (("rotated", "on rotating buffers"), ("cold", "after clearing the L2"))
-        if len(rows := ends(results, squares(over_hot(results, cache))))
-    }
-    need(panels, f"No kernel was timed both hot and cold ({results.gpu_absence()}).")
-    made, axes = size_panels(results, panels, "ratio", "time / hot time", ENDS)
-    name_lines(axes, results)
-    every = pd.concat([rows.assign(after=name) for name, rows in panels.items()], ignore_index=True)
-    row = every.loc[every.ratio.idxmax()]
-    if row.ratio_low > 1:
-        style.claim(made, f"{results.title(row.kernel)} takes up to {times(row.ratio)} as long "
-                          f"{row.after}, at n = {row.n}")  # fmt: skip
-    return made
