@@ -5,7 +5,9 @@ from made_up_data import DEVICE, made_up
 
 from matmul_sweep.experiment.dataset.selection import (
     at,
+    fastest_own,
     leading_own,
+    limited,
     shapes_of,
 )
 from matmul_sweep.experiment.dataset.tables import TIMES
@@ -16,6 +18,29 @@ def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
     results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
     assert set(results.timed().cache) == {"hot"}
     assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
+
+
+def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock():
+    rows = [
+        ("alone", 690.0, 1700.0, "", "power"),
+        ("alone", 400.0, 1700.0, "", ""),
+        ("alone", 690.0, 1980.0, "", ""),
+        ("hot", 690.0, 1900.0, "power+thermal", "power+thermal"),
+        ("hot", 690.0, 1900.0, "", ""),
+        ("hot", 141.0, 1965.0, "power", ""),
+        ("hot", 690.0, 1980.0, "power+thermal", "thermal"),
+    ]
+    columns = ["cache", "power_w", "sm_clock_mhz", "throttled", "said"]
+    summary = pd.DataFrame(rows, columns=columns)
+    card = {"clock_mhz": 1980, "power_limit_w": 700.0}
+    assert limited(summary, card).tolist() == summary.said.tolist()
+
+
+def test_alone_a_dispatch_that_comes_near_the_fastest_kernel_stands_for_it(tmp_path):
+    results = made_up(tmp_path, kernels=["streamed", "sgemm", "cublas_sgemm"])
+    for rate, leads in ((98.0, "sgemm"), (90.0, "streamed")):
+        rows = pd.DataFrame({"kernel": ["streamed", "sgemm"], "tflops": [100.0, rate]})
+        assert fastest_own(results, rows.assign(cache="alone")).kernel.item() == leads
 
 
 def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@ of the timer found. What it cannot show is left out."""
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import Results, power_capped, squares
+from matmul_sweep.experiment.dataset.selection import Results, power_capped, quotable, squares
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations.gemm import GEMM
@@ -39,7 +39,9 @@ def measuring(whole: Results) -> dict[str, dict[str, Any]]:
     for name, (phase, extreme) in SHOWN_BY.items():
         kernels, others = (squares(results.timed(which)) for which in ("kernel", phase))
         both = kernels[results.gpu(kernels)].merge(
-            others, on=["kernel", "variant", *POINT], suffixes=("", "_other")
+            others if phase == "first" else quotable(others),
+            on=["kernel", "variant", *POINT],
+            suffixes=("", "_other"),
         )
         if both.empty:
             continue

@@ -24,10 +24,10 @@ from matmul_sweep.experiment.dataset.selection import (
     published_name,
     quotable,
     rate_unit,
+    short_commit,
     squares,
     told_ratios,
     verdict_of,
-    version_of,
     version_words,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
@@ -84,7 +84,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
             Entry(
                 f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
                 str(results.device.get("date")),
-                version_words(results) or f"today's, {version_of(results.device)}",
+                version_words(results) or f"today's, commit {short_commit(results.device)}",
                 list(fastest_kernels(results)),
                 beside(ordered[0][1], results),
                 files(folder),

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from matmul_sweep.experiment.dataset.selection import Results, leading, verdict_of
+from matmul_sweep.experiment.dataset.selection import Results, verdict_of
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, panels_of
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
@@ -42,10 +42,8 @@ def random_shapes(results: Results) -> Figure:
         for ax in axes:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        alone = ", alone" if leading(rows) == "alone" else ""
-        low, high = (significant(value) for value in (rows.ratio.median(), rows.ratio.max()))
-        said = f"median {low}, best {high}"
-        axes[0].set_title(f"{results.title(kernel)}{alone}\n{said}", loc="left")
+        said = f"{results.title(kernel)}\nmedian {significant(rows.ratio.median())}"
+        axes[0].set_title(said, loc="left")
         axes[1].set_xlabel(f"{len(rows)} shapes")
     grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))

@@ -125,7 +125,7 @@ def took(results: Results, rows: pd.DataFrame) -> str:
 
 @figure("Time of square products in seconds, as in document 002", GEMM)
 def time_seconds(results: Results) -> Figure:
-    """On linear axes: left with the document's points, right the GPU's kernels alone."""
+    """On linear axes: left with the document's points, right the GPU's kernels only."""
     points = document_times(GEMM.name, "002")
     own, loop = (times_of(results, names, most=points.n.max())
                  for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
