@@ -11,7 +11,11 @@ from matmul_sweep.experiment.dataset.selection import (
     shapes_of,
 )
 from matmul_sweep.experiment.dataset.tables import TIMES
+from matmul_sweep.experiment.dataset.words import POWER, THERMAL
 from matmul_sweep.operations.gemm import Gemm
+
+HEAT = THERMAL[0]
+BOTH = f"{POWER}+{HEAT}"
 
 
 def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
@@ -22,13 +26,13 @@ def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
 
 def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock():
     rows = [
-        ("alone", 690.0, 1700.0, "", "power"),
+        ("alone", 690.0, 1700.0, "", POWER),
         ("alone", 400.0, 1700.0, "", ""),
         ("alone", 690.0, 1980.0, "", ""),
-        ("hot", 690.0, 1900.0, "power+thermal", "power+thermal"),
+        ("hot", 690.0, 1900.0, BOTH, BOTH),
         ("hot", 690.0, 1900.0, "", ""),
-        ("hot", 141.0, 1965.0, "power", ""),
-        ("hot", 690.0, 1980.0, "power+thermal", "thermal"),
+        ("hot", 141.0, 1965.0, POWER, ""),
+        ("hot", 690.0, 1980.0, BOTH, HEAT),
     ]
     columns = ["cache", "power_w", "sm_clock_mhz", "throttled", "said"]
     summary = pd.DataFrame(rows, columns=columns)
