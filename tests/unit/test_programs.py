@@ -21,7 +21,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("matmul_sweep
 """
 
 
-@pytest.mark.parametrize("step", ["measure", "collect"])
+@pytest.mark.parametrize("step", ["measure", "collect", "figures"])
 def test_every_module_that_a_step_loads_is_found(step):
     """Against Python itself: what is in sys.modules after the step's imports."""
     script = ROOT / "scripts" / "steps" / f"{step}.py"
