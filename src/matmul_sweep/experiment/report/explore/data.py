@@ -48,7 +48,7 @@ def choices(lines: Sequence[Mapping[str, Any]], timed_gpu: bool) -> dict[str, di
     squared = [SQUARE, *(name for operation in OPERATIONS.values() for name in operation.series)]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),
-        "series": ("shapes", [*squared, OTHER, RANDOM, *(name + ALONE for name in squared)]),
+        "series": ("shapes", [*(name + ALONE for name in squared), *squared, OTHER, RANDOM]),
         "variants": ("variants", [FASTEST, ALL]),
         "quantity": ("show", quantities),
     }
