@@ -83,5 +83,5 @@ def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c(published
     for own in found["random_shapes"]:
         rows = drawn[drawn.kernel == own["kernel"]["name"]]
         least = rows.groupby(["m", "n", "k"]).ratio.min()
-        quantiles = np.quantile(least, (0, 0.05, 0.5))
-        assert [own["all"][name] for name in ("worst", "low", "median")] == pytest.approx(quantiles)
+        quantiles = np.quantile(least, (0, 0.5))
+        assert [own["all"][name] for name in ("worst", "median")] == pytest.approx(quantiles)
