@@ -6,7 +6,7 @@ from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
 
 TOLD = read_yaml(ROOT / "reports" / "worklog.yaml")
-QUOTES = [*TOLD["evidence"], *TOLD["ablation"], *(change["quote"] for change in TOLD["changes"])]
+QUOTES = [*TOLD["evidence"], *(change["quote"] for change in TOLD["changes"])]
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -17,6 +17,6 @@ def test_what_the_report_quotes_of_the_worklog_is_there():
 
 def test_the_numbers_that_it_tells_are_quoted():
     quoted = {*NUMBER.findall(" ".join(QUOTES))}
-    assert {*NUMBER.findall(" ".join([TOLD["story"], *TOLD["steps"].values()]))} <= quoted
+    assert {*NUMBER.findall(TOLD["story"])} <= quoted
     for change in TOLD["changes"]:
         assert str(change["after"]) in NUMBER.findall(change["quote"])

@@ -60,7 +60,7 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
     kernels = "" if same else f" with kernels {version_of(other.device)}"
     return (
         f"{processor(results.device)} is {low} to {high} times as fast as "
-        f"{processor(other.device)}{kernels} in {here.product.title}"
+        f"{processor(other.device)}{kernels} in {in_words(here.product)}"
     )
 
 

@@ -82,8 +82,8 @@ def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:
 
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
-    """What reduced arithmetic gains in speed and costs in error, or gains there too: its fastest
-    kernel beside the fastest other one, among rows at one point. Nothing if their speeds cannot be
+    """What other arithmetic gains in speed and costs in error, or gains there too: its fastest
+    kernel, of this project if there is one, beside the fastest other one, among rows at one point. Nothing if their speeds cannot be
     compared."""
     full = rows[[results.arithmetic(kernel) == "full" for kernel in rows.kernel]]
     reduced = rows.drop(full.index)
@@ -91,7 +91,9 @@ def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
         return f"All {len(full)} kernels have the same mean error, within {percent(ALIKE - 1)}"
     if full.empty or reduced.empty:
         return ""
-    one, other = (own.loc[own.tflops.idxmax()] for own in (reduced, full))
+    ours = reduced[reduced.kernel.map(results.hand_written).astype(bool)]
+    best = reduced if ours.empty else ours
+    one, other = (own.loc[own.tflops.idxmax()] for own in (best, full))
     found, error = quotient(results, other, one), one.mean_error / other.mean_error
     if not found:
         return ""
