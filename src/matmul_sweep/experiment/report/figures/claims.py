@@ -83,8 +83,8 @@ def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
     """What other arithmetic gains in speed and costs in error, or gains there too: its fastest
-    kernel, of this project if there is one, beside the fastest other one, among rows at one point. Nothing if their speeds cannot be
-    compared."""
+    kernel, of this project if there is one, beside the fastest other one, among rows at one point.
+    Nothing if their speeds cannot be compared."""
     full = rows[[results.arithmetic(kernel) == "full" for kernel in rows.kernel]]
     reduced = rows.drop(full.index)
     if reduced.empty and len(full) > 1 and full.mean_error.max() < ALIKE * full.mean_error.min():
