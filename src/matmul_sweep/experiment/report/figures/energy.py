@@ -41,8 +41,7 @@ def energy(results: Results) -> Figure:
 
 
 def most_of_a_joule(results: Results, rows: pd.DataFrame) -> str:
-    """What the hand-written kernel and the library do that do the most with a joule and fill C."""
-    rows = rows[~rows.kernel.map(results.writes_half).astype(bool)]
+    """What the hand-written kernel and the library do that do the most with a joule."""
     own = rows.kernel.map(results.hand_written).astype(bool)
     best = [part.nlargest(1, "joule") for part in (rows[own], rows[~own])]
     said = [f"{significant(row.joule)} ({results.title(row.kernel)})"
