@@ -208,6 +208,11 @@ void go(float* A, float* B, float* C, int n)
         "struct Each { thrust::device_ptr<float> a; __device__ float operator()(int i); };\n"
         + kernel(kind="Sum<float>::type"), "", "f is correct"),
     "D = A·B + C": (OF_ADDEND.replace("= sum;", "= sum + C[i * n + j];"), "", "f is correct"),
+    "D = A·B + C of macros": (
+        "#define M_TOTAL 24\n#define N_TOTAL 40\n#define K_TOTAL 56\n" + kernel(
+        "float* A, float* B, float* C, float* D", "A[i * K_TOTAL + p]", "B[p * N_TOTAL + j]",
+        "D[i * N_TOTAL + j]", "M_TOTAL", "N_TOTAL", "K_TOTAL").replace(
+        "= sum;", "= sum + C[i * N_TOTAL + j];"), "", "f is correct"),
     "D = A·B without C": (OF_ADDEND, "", r"it computes A·B, not A·B \+ C"),
     "one tile of fragments": (
         "const int M = 16, N = 16, K = 8;\n" + TF32.split("void go")[0].replace("16, 16, 8,",
@@ -215,6 +220,47 @@ void go(float* A, float* B, float* C, int n)
         .replace("k + p, k", "K + p, K").replace("p * n + j, n", "p * N + j, N")
         .replace("i * n + j, sum, n", "i * N + j, sum, N").replace("blockIdx.y * 16", "0")
         .replace("blockIdx.x * 16", "0"), "", "f is correct(?s:.*)16x16x8 alone"),
+    "one struct of all matrices": (
+        "struct Given { const float* lhs; const float* rhs; float* dst; int m, n, k; };\n"
+        + rectangular(parameters="Given g", a="g.lhs[i * g.k + p]", b="g.rhs[p * g.n + j]",
+        c="g.dst[i * g.n + j]", m="g.m", n="g.n", k="g.k"), "", "f is correct"),
+    "a large size that no smaller one is like": (
+        "constexpr int M = 32, N = 16, K = 784;\n" + kernel(MATRICES, "A[i * K + p]",
+        "B[p * N + j]", "C[i * N + j]", "M", "N", "K / 16 * 16"), "", "f is correct"),
+    "literals of a launch for a size that is made small": (
+        "#define N 1024\n#define TILE_WIDTH 8\n" + UNGUARDED.replace("p < N", "p < N / TILE_WIDTH"
+        " * TILE_WIDTH") + "int main() { f<<<dim3(128, 128), dim3(8, 8)>>>(0, 0, 0); }", "",
+        "f is correct(?s:.*)16×16×1 blocks of 8×8×1 threads"),
+    "a type of its dispatch": (
+        TYPED.replace("int T = 8", "int T").replace("S", "scalar_t") + "void go(int n) { each([&]"
+        " { f<scalar_t, 8><<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(0, 0, 0, n); }); }", "",
+        "f is correct(?s:.*)guess.*: scalar_t=float"),
+    "products by a function": (
+        "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("float", "half")).replace(
+        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))")
+        + kernel(name="g"), "", "f is correct(?s:.*)it computes in float16(?s:.*)g is correct"),
+    "a program that throws at some sizes": (
+        kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
+        "float* C, int n) { if (n % 8 != 0) { throw std::runtime_error(\"no multiple\"); }"
+        "f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(A, B, C, n); }", "",
+        "f is correct(?s:.*)launches it at multiples of 8 only"),
+    "a kernel for the edges beside it": (
+        rectangular() + rectangular(name="f_edges") + "void go(float* A, float* B, float* C, int m,"
+        " int n, int k) { f<<<dim3(n / 8, m / 4), dim3(8, 4)>>>(A, B, C, m, n, k);"
+        "f_edges<<<dim3(n / 8 + 1, m / 4 + 1), dim3(8, 4)>>>(A, B, C, m, n, k); }", "",
+        "f is correct(?s:.*)at multiples of 8 only"),
+    "a quotient by a header that is missing": (
+        '#include "utils.hpp"\n' + kernel() + "void go(float* A, float* B, float* C, int n) {"
+        "f<<<dim3(utils::cdiv(n, 8), n / 4), dim3(8, 4)>>>(A, B, C, n); }", "",
+        "f is not correct: grid too small"),
+    "a tile's side that a setting says": (
+        kernel(f"{SQUARE}, int width", k="n / width * width").replace("blockDim.y", "width")
+        .replace("blockDim.x", "width") + "void go(float* A, float* B, float* C, int n, int argc) {"
+        "int T = argc; f<<<dim3(n / T, n / T), dim3(T, T)>>>(A, B, C, n, T); }",
+        "width=4 multiple=4 n=n", "f is correct(?s:.*)of 4×4×1 threads"),
+    "what C is compared with": (kernel(kind="float").replace("    float sum", "    if (n == 0) "
+        "C[0] = 0;\n    float sum") + "void go(float* a, int n) { cudaMemset(a, 0, 4); f<<<dim3("
+        "n, n), 1>>>(0, 0, a, n); }", "", "f is correct(?!(?s:.*)adds to C)"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
@@ -532,6 +578,21 @@ QUESTIONS = {
         "with S=16, which is a guess, line 6 does not compile"),
     "no product": ("__global__ void f(float* a, int n, float by) { a[threadIdx.x] += by; }",
                    "no kernel in it looks like a product of two matrices: f has 1 pointers"),
+    "a matrix and a vector": (
+        f"__global__ void f({SQUARE}) {{ int i = {COL}; float sum = 0; for (int p = 0; p < n; p++)"
+        " sum += A[i * n + p] * B[p]; C[i] = sum; }", "f multiplies a matrix and a vector"),
+    "a row of each block, and a vector": (
+        f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; float sum = 0; for (int p = "
+        "threadIdx.x; p < n; p += 64) sum += A[blockIdx.x * n + p] * B[p]; s[threadIdx.x] = sum;"
+        "if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "f multiplies a matrix and a vector"),
+    "bytes that are codes": (
+        "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
+        "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
+        "value(B[p * n + j])"), "its bytes seem to be codes of other numbers"),
+    "arguments by the shape of C": (
+        f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
+        ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"
+        "(A, B, C, m, n, k); }", "which of them? Say for instance S=4 block=1x1 after"),
     "a type that is a guess": (
         "#include <mma.h>\ntemplate <class T>\n" + kernel().replace("float sum = 0;", "float sum ="
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),

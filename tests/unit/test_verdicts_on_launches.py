@@ -142,7 +142,7 @@ VERDICTS |= {
         r"no launch in the file; guessed, which a setting can correct: block=16x16\.\n"),
     "wrong everywhere": (KERNEL, "float s = 0", "float s = 1",
                          "In all: it is wrong at every shape that was tried"),
-    "sums of halves": (IN_16_BITS, "", "", r"f is correct(?s:.*)remark: it sums in float16"),
+    "sums of halves": (IN_16_BITS, "", "", r"f is correct(?s:.*)remark: it computes in float16"),
     "sums of halves that lose a term": (IN_16_BITS, "p < k;", "p < k - (k > 40);",
                                         "f is not correct: (lost terms|wrong result)"),
     "sums of halves in a float": (IN_16_BITS, "half* C", "float* C",

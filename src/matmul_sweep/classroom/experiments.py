@@ -248,7 +248,7 @@ class Bench:
     def reads_c(self) -> bool:
         """Whether the kernel begins its sums with what C holds."""
         c = re.escape(self.signature.name_of("C"))
-        read = rf"=[^;=]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
+        read = rf"(?<![=!<>])=[^;={{}}]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
         return bool(re.search(read, self.program.kernel.body))
 
     @property

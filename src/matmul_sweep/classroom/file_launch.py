@@ -12,7 +12,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import Parameter, Signature
-from matmul_sweep.classroom.source import Source
+from matmul_sweep.classroom.source import FOR_EDGES, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -34,8 +34,8 @@ SMALL_PRIMES = (37, 41, 43)  # for a program that refuses large sizes
 @dataclass(frozen=True)
 class FileLaunch:
     """The launch of a kernel in its file. own: at the file's own sizes; roles: texts and what they
-    are there: m, n or k. A text of several is one of a program for squares. of: which file, in
-    words, if it is not the kernel's."""
+    are there: m, n or k, or a number. A text of several is one of a program for squares. of: which
+    file, in words, if it is not the kernel's."""
 
     source: Source
     kernel: Kernel
@@ -62,7 +62,8 @@ class FileLaunch:
         values = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
         sizes: dict[str, int] = {}
         for text, role in self.roles:
-            value = values["m" if self.signature.square else role]
+            told = role.isdecimal()
+            value = int(role) if told else values["m" if self.signature.square else role]
             if sizes.setdefault(text, value) != value:
                 return None
         return Host(self.source, self.kernel, sizes).launch()
@@ -78,8 +79,10 @@ class FileLaunch:
 
     @property
     def multiple(self) -> int:
-        """Of which the sizes are for which the program gets to the launch."""
-        return self.allowed[1]
+        """Of which the sizes are for which the program gets to the launch, and of which no kernel
+        for the edges has a part."""
+        edges = any(map(FOR_EDGES.search, self.source.launchers))
+        return math.lcm(self.allowed[1], *(self.sides[0] if edges and self.sides else ()))
 
     @cached_property
     def allowed(self) -> tuple[Shape, int]:
@@ -93,7 +96,7 @@ class FileLaunch:
     def shape_of(self, primes: Sequence[int]) -> Shape:
         """A shape of such sides, or a square one if the program is for squares."""
         kind = self.signature.operation.shape
-        texts = [text for text, _ in self.roles]
+        texts = [text for text, role in self.roles if not role.isdecimal()]
         square = self.signature.square or len({*texts}) < len(texts)
         count = len(kind.__match_args__)
         return kind(*([primes[0]] * count if square else primes[:count]))
@@ -140,6 +143,14 @@ class FileLaunch:
     def constant(self) -> bool:
         """Whether its grid is the same at all sizes."""
         return self.far is not None and self.own.grid == self.far.grid
+
+    @property
+    def follows(self) -> bool:
+        """Whether its grid changes with constants of the file that were made small: one of literals
+        is for their own values."""
+        twice = {name: str(2 * int(value)) for name, value in self.source.values}
+        other = Host(self.source.with_values(twice), self.kernel, {}).launch() if twice else None
+        return not (self.constant and other and other.grid == self.own.grid)
 
     @cached_property
     def own_shape(self) -> Shape | None:
@@ -265,13 +276,15 @@ def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLau
 def roles_of(
     source: Source, kernel: Kernel, signature: Signature, own: Launched
 ) -> tuple[tuple[str, str], ...]:
-    """The texts of a launch, and of what they begin with, that are m, n or k."""
+    """The texts of a launch, and of what they begin with, that are m, n or k, or a number that a
+    setting gives."""
     roles: list[tuple[str, str]] = []
     function = source.launchers.get(kernel.name)
     begins = source.names | source.constants_of(function)
     around = text_of(function, source.bare)
     for parameter, text, _ in passed(signature, own):
-        if parameter.role not in ("m", "n", "k"):
+        role = parameter.text if parameter.text.isdecimal() else parameter.role
+        if role not in ("m", "n", "k", parameter.text):
             continue
         seen: set[str] = set()
         while text not in seen:
@@ -280,7 +293,7 @@ def roles_of(
             while text.startswith("(") and text.endswith(")"):
                 text = text[1:-1].strip()
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
-                roles.append((text, parameter.role))
+                roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text
     return tuple(roles)
 

@@ -51,6 +51,8 @@ KNOWN: Mapping[str, Callable[..., Any]] = {
     "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
     "abs": abs, "ceil_div": lambda a, b: -(-a // b),
 }  # fmt: skip
+# What programs call ceil_div, whose header may be missing.
+ROUNDED_UP = re.compile(r"(?i)(?:ceil|up)_?div|c_?div|i?_?div_?(?:round_?)?up")
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")
 
@@ -308,6 +310,8 @@ class Host:
     def run_return_statement(self, node: Node) -> None:
         raise Returned(self.value(node.named_children[0]) if node.named_children else None)
 
+    run_throw_statement = run_return_statement
+
     # ---- Expressions ------------------------------------------------------------------------
 
     def read(self, text: str) -> Value:
@@ -504,8 +508,9 @@ class Host:
             return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
-        if name in KNOWN and None not in values:
-            found: Value = KNOWN[name](*values)
+        known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
+        if known and None not in values:
+            found: Value = known(*values)
             return found
         # Another function may write what it is given the address of.
         for changed in ADDRESS.findall(text_of(arguments, self.text)):

@@ -108,7 +108,7 @@ class Launch:
         told = self.program.at(shape) if self.program else None
         if self.program is None or told is None or told.block is None:
             return None
-        own = shape == self.program.own_shape
+        own = shape == self.program.own_shape and self.program.follows
         known = not self.program.constant and not self.program.signature.open_rows
         return told.grid if own or known else self.fixed
 
@@ -243,6 +243,25 @@ def question_of_guess(
     example = (f"{one}={'32' if value.isdecimal() else 'double'}"
                for one, value in constants.items())  # fmt: skip
     return question(f"{source.path}: {asked}", " ".join(example))
+
+
+def question_of_variants(own: FileLaunch) -> UserError | None:
+    """Which arguments of its template a kernel is to have, if its program has several for C of
+    several shapes."""
+    sides = ((60, 60, 60), (700, 60, 60), (60, 700, 60))
+    shapes = (own.shape_of([own.multiple * one for one in three]) for three in sides)
+    launched = {one.template: one for shape in shapes if (one := own.at(shape))}
+    if len(launched) < 2:
+        return None
+    (first, *_), kernel = launched.values(), own.kernel
+    said = [
+        f"{one.name}={text}" for one, text in zip(kernel.template, first.template, strict=False)
+    ]
+    said += [f"block={'x'.join(map(str, first.block[:2]))}"] if first.block else []
+    asked = (
+        f"its program has several arguments for the template of {kernel.name}, by the shape of C"
+    )
+    return question(f"{own.source.path}: {asked}; which of them", " ".join(said))
 
 
 def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
@@ -518,7 +537,7 @@ def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, st
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
     """A template's argument without the names of the function that gives it, or nothing."""
     if one.is_type:
-        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
+        return "" if re.fullmatch(r"[A-Z]\w?|scalar_t", text) else text
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
 

@@ -315,7 +315,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
-    of_type = "fragment" in message or "no instance of" in message
+    of_type = re.search("fragment|no instance of|must be a class", message) is not None
     if (OF_VALUE.search(message) or of_type) and (
         asked := question_of_guess(source, program.launch, said, of_type)
     ):

@@ -161,14 +161,16 @@ def signature_of(
     parameters = with_addend(parameters)
     every = [p for p in parameters if p.pointer and not p.role]
     # A struct may have the place of a matrix on the host, too, which gets the same.
-    own = {p.position: p for p in every if p.member}
-    own |= {p.position: p for p in every if {"d", "dev", "device", "gpu"} & {*words_of(p.member)}}
+    several = len({p.position for p in every}) > 1  # one struct has all matrices
+    own = {p.position: p for p in every if p.member and several}
+    own |= {p.position: p for p in every
+            if several and {"d", "dev", "device", "gpu"} & {*words_of(p.member)}}  # fmt: skip
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
     roles = matrices(pointers)
-    roles |= {p.name: roles[own[p.position].name] for p in every if p.member}
+    roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     extents = EXTENTS[len(operation.shape.__match_args__)]
@@ -218,8 +220,8 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     """The same dimensions, divided until none is larger than a CPU can try: by a number after which
-    each is a multiple of the same tiles as before, if there is one, or else each of the larger ones
-    by 2 as often as it takes."""
+    each is a multiple of the same tiles as before, if there is one; or else each of the larger ones
+    is the largest multiple of the same power of two."""
     small = dict(sizes)
     most = max(sizes.values(), default=0)
     if most <= LARGEST_SIZE:
@@ -230,8 +232,10 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
                    for value in sizes.values())  # fmt: skip
         if like and max(divided.values()) <= LARGEST_SIZE:
             return divided
-    while max(small.values(), default=0) > LARGEST_SIZE:
-        small = {name: -(-one // 2) if one > LARGEST_SIZE else one for name, one in small.items()}
+    for name, value in sizes.items():
+        if value > LARGEST_SIZE:
+            power = min(value & -value, LARGEST_SIZE)
+            small[name] = power * (LARGEST_SIZE // power - 1 | 1)
     return small
 
 
@@ -353,7 +357,8 @@ def constants_as_parameters(
     say so, or the only one that is called N, SIZE or the like."""
     said = {settings[role] for role in ("m", "n", "k") if role in settings}
     extents = EXTENTS[len(operation.shape.__match_args__)]
-    names = [name for name in sizes if name in said or role_of(name, letters, extents)]
+    names = [name for name in sizes if name in said
+             or (role_of(name, letters, extents) and not TILED & {*words_of(name)})]  # fmt: skip
     alone = [name for name in sizes if SIZE_NAME.fullmatch(name)]
     if len(names) < 2 and len(alone) == 1:
         names = alone
@@ -370,10 +375,11 @@ def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     """The parameters; of four matrices the input that is called C has its role, if there is beta,
-    or only D can be the output."""
+    or only D can be the output, or is called so."""
     pointers = [p for p in parameters if p.pointer]
     writable = [p for p in pointers if not p.constant]
-    if len(pointers) != 4 or (len(writable) > 1 and not any(p.role == "beta" for p in parameters)):
+    told = any(p.role == "beta" or p.name.lower() == "d" for p in parameters)
+    if len(pointers) != 4 or (len(writable) > 1 and not told):
         return [*parameters]
     inputs = [p for p in pointers if p is not (writable if len(writable) == 1 else pointers)[-1]]
     addend = next((p for p in inputs if {"c", "cin"} & {*words_of(p.name)}), None)

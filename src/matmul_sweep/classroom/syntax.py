@@ -40,6 +40,11 @@ TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifi
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
+# The index of a thread or block along one axis, or of a warp.
+ONE_COORDINATE = re.compile("|".join(
+    rf"(?=.*Idx)(?:[\s()*+]|(?:blockIdx|blockDim|threadIdx)\.{axis}"
+    rf"|/\s*(?:32|warpSize|WARP_SIZE)\b)+" for axis in "xyz"
+))  # fmt: skip
 VECTOR = re.compile(r"(?<![a-z])[vV]ec(?:tor)?(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
@@ -252,13 +257,10 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
 
 def adds_products(kernel: Kernel, text: str) -> bool:
     """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
-    that may, or a function of the file that it calls does. One loop of a thread that has one index
-    is that of a product with a vector."""
-    loops = loops_of(kernel.node, text)
-    indices = set(re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", kernel.body))
-    vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
-    if vector or not takes_matrices(kernel):
+    that may, or a function of the file that it calls does."""
+    if not takes_matrices(kernel) or multiplies_vector(kernel, text):
         return False
+    loops = loops_of(kernel.node, text)
     names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
     codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", " ".join(loops))]  # these go on
     repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
@@ -267,6 +269,24 @@ def adds_products(kernel: Kernel, text: str) -> bool:
         if name in repeated or (name in called and name != kernel.name):
             codes += [text_of(one, text)] if name in repeated else loops_of(one, text)
     return any(map(sums_products, codes)) or "mma" in text_of(kernel.node, text)
+
+
+def multiplies_vector(kernel: Kernel, text: str) -> bool:
+    """Whether a kernel adds products into elements that one coordinate of its threads or blocks
+    tells apart, and so multiplies a matrix and a vector."""
+    pointers = [one.name for one in kernel.parameters if one.pointers]
+    names = "|".join(pointers) or "-"
+    stored = re.findall(rf"\b(?:{names})\s*\[([^][]*)\]\s*\+?=(?!=)", kernel.body)
+    goes_on = re.search(rf"\b(?:{names})\s*\+?=(?!=)", kernel.body)
+    sums = sums_products(" ".join(loops_of(kernel.node, text)))
+    if len(pointers) < 3 or goes_on or not (stored and sums):
+        return False
+    told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", kernel.body))
+    return all(
+        ONE_COORDINATE.fullmatch(told.get(one.strip(), one))
+        and not re.search(rf"\b{re.escape(one.strip())}\s*[/%]", kernel.body)
+        for one in stored
+    )
 
 
 def loops_of(node: Node, text: str) -> list[str]:
@@ -282,7 +302,7 @@ def sums_products(code: str) -> bool:
         inside = flat
     inside = GOES_ON.sub("", inside)
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
-    sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]", inside)
+    sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]|mul\w*\s*\(", inside)
     return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.classroom import strict
+from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.conventions import (
     by_fragments,
     convention_of,
@@ -36,6 +36,7 @@ from matmul_sweep.classroom.launching import (
     launch_of,
     question_of_block,
     question_of_guess,
+    question_of_variants,
     taken_side,
     template_arguments,
     used_constants,
@@ -227,6 +228,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
+    if syntax.multiplies_vector(kernel, source.text):
+        raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector")
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -253,8 +256,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
 
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
-    if not settings.keys() & LAUNCH_SETTINGS:
-        launch = replace(launch, program=own_launch)
+    if own_launch and not settings.keys() & LAUNCH_SETTINGS:
+        if asked := question_of_variants(own_launch):
+            raise asked
+        launch = replace(launch, program=own_launch.under(signature))
     return Program(source, kernel, signature, launch)
 
 
@@ -350,6 +355,11 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     said = f"{program.kernel.name} is right at no shape"
     if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
         raise asked
+    operation = program.signature.operation
+    bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
+    if nowhere and bytes_ and verdict.mistakes[0].kind == "wrong result stored":
+        codes = "its bytes seem to be codes of other numbers, with which no trial can fill them"
+        raise UserError(f"{program.source.path}: {said}: {codes}")
     if nowhere and program.kernel.template and "block" in program.launch.guessed:
         raise question_of_block(program.source, program.kernel, program.launch.constants)
     if nowhere and program.signature.open_rows and not program.launch.tile:
@@ -417,7 +427,7 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
     if not costs:
         return bench, runs, ""
     remark = (
-        f"it sums in {operation.output}, the type of its matrices: C errs by up to "
+        f"it computes in {operation.output}, the type of its matrices: C errs by up to "
         f"{max(costs):.2%} of its largest element, and more for longer sums; sums in float, "
         f"rounded once, err by {operation.rounding:.2%}"
     )
