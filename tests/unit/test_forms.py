@@ -543,9 +543,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 READ = {
     "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
-    "constants of a struct": (f"template <int S>\n{kernel()}struct Go {{ static const int S = 4; "
-        "void go(int n) { f<S><<<dim3(n / 8, n / S), dim3(8, S)>>>(0, 0, 0, n); } };",
-        "n=m; 8x4, 3x6"),
     "C beside D": (rectangular(
         parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
         " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
@@ -601,9 +598,6 @@ QUESTIONS = {
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
                                       "with S=16, which is a guess, f is right at no shape"),
-    "numbers that are called alike": (
-        kernel(f"{MATRICES}, int N, int N_TOTAL", k="N_TOTAL / N * N", m="N_TOTAL", n="N_TOTAL")
-        .replace("* n", "* N_TOTAL"), "Say for instance n=N_TOTAL N=16"),
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),

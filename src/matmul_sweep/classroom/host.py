@@ -183,11 +183,6 @@ class Host:
         caller = next(syntax.around(call, "function_definition"), None) if call else None
         self.frames = [Frame({}, {}, {})]
         constants = self.source.constants_of(caller)
-        for member in (each for around in syntax.around(function, *syntax.TYPES)
-                       for each in syntax.of_type(around, "field_declaration")):  # fmt: skip
-            if value := syntax.part(member, "default_value", self.text):  # a constant of its struct
-                (name_of, *_) = syntax.declared_names(member)
-                frame.variables[text_of(name_of, self.text)] = self.read(value)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
         for i, one in enumerate(holders):

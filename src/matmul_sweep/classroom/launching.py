@@ -376,7 +376,8 @@ def guessed_block(
         return ladder, True
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
-        usual = OBLONG_BLOCK if taken_side(kernel) else DEFAULT_BLOCK
+        crossed = re.search(CROSSED, without_aliases(kernel.body))
+        usual = OBLONG_BLOCK if crossed else DEFAULT_BLOCK
         return square_of(bound) or usual, True
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
@@ -435,14 +436,6 @@ def without_aliases(body: str) -> str:
         if not re.search(rf"\b{name}\s*\+=", body):
             body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
     return body
-
-
-def taken_side(kernel: Kernel) -> str:
-    """Where a kernel multiplies the index of its block along one axis by the side along the other,
-    which only a square block forgives, in words; or nothing."""
-    found = re.search(rf"(?:(\w+)\s*=[^=;]*)?(?:{CROSSED})", without_aliases(kernel.body))
-    side = re.findall(r"blockDim\s*\.\s*([xy])", found[0])[-1] if found else ""
-    return f"{found[1] or 'an index'} takes blockDim.{side}" if found else ""
 
 
 def uses(code: str, index: str, axis: str) -> bool:

@@ -44,6 +44,7 @@ ADDEND = "addend"  # C of D = alpha·A·B + beta·C or A·B + C, in a trial D be
 CONVENTIONS = {"order": "columns"} | dict.fromkeys("abc", "transposed")
 SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
 TILES = 32 * 5  # has as divisors what sides of tiles mostly are
+ON_DEVICE = word_set("d dev device gpu")
 INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
 TRANSPOSED = word_set("t tr trans transposed transpose at bt atrans btrans")
@@ -162,9 +163,8 @@ def signature_of(
     every = [p for p in parameters if p.pointer and not p.role]
     # A struct may have the place of a matrix on the host, too, which gets the same.
     several = len({p.position for p in every}) > 1  # one struct has all matrices
-    own = {p.position: p for p in every if p.member and several}
-    own |= {p.position: p for p in every
-            if several and {"d", "dev", "device", "gpu"} & {*words_of(p.member)}}  # fmt: skip
+    last = sorted(every, key=lambda p: bool(ON_DEVICE & {*words_of(p.member)}))
+    own = {p.position: p for p in last if p.member and several}
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
@@ -512,13 +512,9 @@ def question_of_more(examples: Mapping[str, str], where: str) -> UserError:
 
 
 def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
-    """Which of the numbers is m, which n and which k, of so many. One of two that are called alike
-    may be the only dimension, and the other a tile's."""
+    """Which of the numbers is m, which n and which k, of so many."""
     roles = DIMENSIONS.get(len(names), "mnk") if count == 3 else "mn"
     example = " ".join(f"{role}={name}" for role, name in zip(roles, names, strict=False))
-    if len(names) == 2 and (letter := bare_letter(names[0])) == bare_letter(names[1]) != "":
-        tile, whole = sorted(names, key=len)
-        example = f"{letter}={whole} {tile}=16"
     asked = f"{where} takes {', '.join(names)}: which is which in {PRODUCTS[count]}"
     return question(asked, example)
 

@@ -41,10 +41,10 @@ SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\("
 GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
-ONE_COORDINATE = re.compile("|".join(
-    rf"(?=.*Idx)(?:[\s()*+]|(?:blockIdx|blockDim|threadIdx)\.{axis}"
-    rf"|/\s*(?:32|warpSize|WARP_SIZE)\b)+" for axis in "xyz"
-))  # fmt: skip
+ONE_COORDINATE = re.compile(
+    r"(?=.*Idx)(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
+    r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
+)
 VECTOR = re.compile(r"(?<![a-z])[vV]ec(?:tor)?(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
@@ -275,16 +275,17 @@ def multiplies_vector(kernel: Kernel, text: str) -> bool:
     """Whether a kernel adds products into elements that one coordinate of its threads or blocks
     tells apart, and so multiplies a matrix and a vector."""
     pointers = [one.name for one in kernel.parameters if one.pointers]
-    names = "|".join(pointers) or "-"
-    stored = re.findall(rf"\b(?:{names})\s*\[([^][]*)\]\s*\+?=(?!=)", kernel.body)
-    goes_on = re.search(rf"\b(?:{names})\s*\+?=(?!=)", kernel.body)
-    sums = sums_products(" ".join(loops_of(kernel.node, text)))
+    place, adds = "|".join(pointers) or "-", r"\batomicAdd\s*\(\s*&([^,]*),"
+    body = re.sub(adds, r"\1 = ", kernel.body)
+    stored = re.findall(rf"\b(?:{place})\s*\[([^][]*)\]\s*\+?=(?!=)", body)
+    goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
+    sums = sums_products(" ".join(loops_of(kernel.node, text))) or body != kernel.body
     if len(pointers) < 3 or goes_on or not (stored and sums):
         return False
-    told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", kernel.body))
+    told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
     return all(
         ONE_COORDINATE.fullmatch(told.get(one.strip(), one))
-        and not re.search(rf"\b{re.escape(one.strip())}\s*[/%]", kernel.body)
+        and not re.search(rf"\b{re.escape(one.strip())}\s*(?:[/%]|>>|&[^&])", body)
         for one in stored
     )
 

@@ -31,13 +31,11 @@ from matmul_sweep.classroom.experiments import ALONE, MANY, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
-    DEFAULT_BLOCK,
     known_values,
     launch_of,
     question_of_block,
     question_of_guess,
     question_of_variants,
-    taken_side,
     template_arguments,
     used_constants,
 )
@@ -404,7 +402,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     return replace(
-        verdict, status=WRONG, rule=rule_of_block(bench, wrong) or rule_of(shapes, bench),
+        verdict, status=WRONG, rule=rule_of(shapes, bench),
         mistakes=[worst, *(one for one in ordered if worth_telling(one, worst))],
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -488,22 +486,6 @@ def holds(bench: Bench, right: Shape, side: int, which: Sequence[int]) -> bool:
              for i, one in enumerate(right.dimensions))  # fmt: skip
     least = type(right)(*sides)
     return least == right or least.operations > MANY or bench.run(least).right
-
-
-def rule_of_block(bench: Bench, wrong: Sequence[Run]) -> str:
-    """That a kernel is right with square blocks only, if a guessed one that is not square shows
-    it."""
-    slip = taken_side(bench.program.kernel)
-    if not (slip and "block" in bench.launch.guessed):
-        return ""
-    square = replace(bench.launch, block=DEFAULT_BLOCK, tile=None)
-    other = replace(bench, launch=square).with_tile()
-    few = few_of(wrong)
-    return (
-        f"it is right with square blocks only: {slip}"
-        if all(other.run(run.shape).right for run in few)
-        else ""
-    )
 
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
