@@ -197,9 +197,6 @@ class FileLaunch:
                 what += f": {'×'.join(map(str, sides))}"
                 return self.refused("comma for dim3", line, what, f"write dim3{written}")
         threads = math.prod(launched.block or (1,))
-        if not threads:
-            what = "the program launches blocks of no threads"
-            return self.refused("no threads", launched.lines[2], what, "round up to one")
         most = min(self.bound or MAXIMUM_THREADS, MAXIMUM_THREADS)
         if threads > most:
             of = "__launch_bounds__ allows" if most < MAXIMUM_THREADS else "a block has at most"

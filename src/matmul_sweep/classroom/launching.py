@@ -253,25 +253,18 @@ def question_of_variants(own: FileLaunch) -> UserError | None:
     launched = {one.template: one for shape in shapes if (one := own.at(shape))}
     if len(launched) < 2:
         return None
-    (first, *_), kernel = launched.values(), own.kernel
-    said = [
-        f"{one.name}={text}" for one, text in zip(kernel.template, first.template, strict=False)
-    ]
-    said += [f"block={'x'.join(map(str, first.block[:2]))}"] if first.block else []
-    asked = (
-        f"its program has several arguments for the template of {kernel.name}, by the shape of C"
-    )
-    return question(f"{own.source.path}: {asked}; which of them", " ".join(said))
+    (first, *_), name = launched.values(), own.kernel.name
+    told = zip((one.name for one in own.kernel.template), first.template, strict=False)
+    said = [*map("=".join, told), f"block={'x'.join(map(str, first.block or DEFAULT_BLOCK))}"]
+    asked = f"{own.source.path}: its program has several arguments for the template of {name}"
+    return question(f"{asked}, by the shape of C; which of them", " ".join(said))
 
 
-def question_of_block(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> UserError:
-    """Which block a kernel takes, with the constants that it uses."""
-    values = known_values(source, constants)
-    names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
-    known = f" ({names})" if names else ""
+def question_of_block(source: Source, kernel: Kernel) -> UserError:
+    """Which block a kernel takes."""
     deep = uses(source.needed_by(kernel)[source], "threadIdx", "z")
     example = "block=32x2x2" if deep else "block=16x16"
-    return question(f"{source.path}: which block does {kernel.name} take{known}", example)
+    return question(f"{source.path}: which block does {kernel.name} take", example)
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -361,12 +354,12 @@ def guessed_block(
     if counts_by_x(source, kernel):
         if not uses(code, "threadIdx", "x"):
             return (WARP if by_warps else 1,), True
-        known = tiles if tiles or arrays else sides_of_line(kernel)
         if told := bound or math.prod(ladder or (0,)):
             return (told,), True
-        if threads := line_of(arrays, known):
+        if threads := line_of(arrays, tiles):
             return (threads,), False
-        return (None, False) if tiles or arrays or by_warps else (LINE_BLOCK, True)
+        of_tile = tiles or arrays or by_warps or re.search(r"threadIdx\s*\.\s*x\s*[/%]", code)
+        return (None, False) if of_tile else (LINE_BLOCK, True)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     sides = [side_beside(kernel, axis, values) for axis in "xy"]
@@ -382,18 +375,6 @@ def guessed_block(
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
     return found, found is not None and not by_warps
-
-
-def sides_of_line(kernel: Kernel) -> set[int]:
-    """The numbers by which a kernel divides threadIdx.x and multiplies the index of its block."""
-    divided, multiplied = (
-        {int(one) for one in re.findall(pattern, kernel.body)}
-        for pattern in (
-            r"threadIdx\s*\.\s*x\s*[/%]\s*(\d+)\b",
-            r"blockIdx\s*\.\s*[xy]\s*\*\s*(\d+)\b",
-        )
-    )
-    return {side for side in divided & multiplied if side * side <= MAXIMUM_THREADS}
 
 
 def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:

@@ -21,7 +21,6 @@ from matmul_sweep.classroom.syntax import line_of
 CURES = {
     "comma for dim3": "",
     "too many threads": "",
-    "no threads": "",
     "too much shared memory": "",
     "grid too small": "",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
@@ -229,11 +228,8 @@ class Teller:
             what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
             return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
         if died == signal.SIGABRT:
-            return self.made(
-                "crash",
-                self.body_line(r"\b(?:assert|__trap)\s*\("),
-                "an assert fails, or it calls __trap",
-            )
+            what, line = "an assert fails, or it calls __trap", r"\b(?:assert|__trap)\s*\("
+            return self.made("crash", self.body_line(line), what)
         return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:

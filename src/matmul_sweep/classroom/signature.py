@@ -221,7 +221,7 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     """The same dimensions, divided until none is larger than a CPU can try: by a number after which
     each is a multiple of the same tiles as before, if there is one; or else each of the larger ones
-    is the largest multiple of the same power of two."""
+    is the largest multiple of the same power of two that no other dimension is."""
     small = dict(sizes)
     most = max(sizes.values(), default=0)
     if most <= LARGEST_SIZE:
@@ -235,7 +235,9 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     for name, value in sizes.items():
         if value > LARGEST_SIZE:
             power = min(value & -value, LARGEST_SIZE)
-            small[name] = power * (LARGEST_SIZE // power - 1 | 1)
+            others = {small[one] for one in sizes if sizes[one] != value}
+            multiples = [power * odd for odd in range(1, LARGEST_SIZE // power + 1, 2)]
+            small[name] = max({*multiples} - others, default=multiples[-1])
     return small
 
 
@@ -298,27 +300,15 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            raise UserError(f"{where}: parameter '{told.text}'{of_no_use(told, kind, source)}")
+            lacking = f"; what is {kind}{source.perhaps_left_out}" if source.left_out else ""
+            unfilled = f"is of a type that a trial cannot fill{lacking}; a kernel {TAKEN}"
+            raise UserError(f"{where}: parameter '{told.text}' {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
         role = f"{UNUSED}{position}"
     elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
-
-
-def of_no_use(told: Declared, kind: str, source: Source) -> str:
-    """Why a trial cannot give a parameter of this type a value, as the end of a sentence."""
-    if source.left_out and "::" not in told.text:
-        return f"; what is {kind}{source.perhaps_left_out}"
-    if "CUtensorMap" in kind or ("," in kind and "<" not in kind):  # a macro of several parameters
-        return f"; a kernel {TAKEN}"
-    element = next((one for one in re.findall(r"\w+", kind) if one in ELEMENTS), "float")
-    instead = f"`{'const ' * ('const' in kind)}{element}* {told.name}`"
-    return (
-        f" is of a type that a trial cannot fill, {kind}: take {instead} and its extents as "
-        f"numbers, and an element as {told.name}[row * columns + column]"
-    )
 
 
 def dtype_of(kind: str) -> str:
@@ -426,9 +416,7 @@ def role_beside(name: str, letters: Mapping[str, str]) -> str:
     words = words_of(name)
     if BATCH in words:
         return BATCH
-    if TILED & set(words):
-        return f"{GIVEN}{name}"
-    if words[:1] == ["trans"]:
+    if TILED & set(words) or words[:1] == ["trans"]:
         return f"{GIVEN}{name}"
     found = [letters[word] for word in words if word in letters]
     return f"{LEADING}{found[0]}" if found and ROW_LENGTH & set(words) else ""

@@ -25,14 +25,8 @@ KERNEL_HEADERS = re.compile(
 )
 OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
-HEADER_FOLDERS = (
-    ".",
-    "include",
-    "../include",
-    "common",
-    "../common",
-    "..",
-)  # of headers in quotes, seen from the file
+# Of headers in quotes, seen from the file.
+HEADER_FOLDERS = (".", "include", "../include", "common", "../common", "..")
 PROGRAMS = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp"}  # that may launch a kernel
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
@@ -42,7 +36,7 @@ HOST_ONLY = re.compile(
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
     r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
 )
-FOR_EDGES = re.compile(r"(?i)edge|border|remainder|tail(?!or)")  # what another kernel leaves of C
+FOR_EDGES = re.compile(r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)")  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 

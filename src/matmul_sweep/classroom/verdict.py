@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.conventions import (
-    by_fragments,
-    convention_of,
-    fitting,
-    turns,
-)
+from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting, turns
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -359,7 +354,7 @@ def unless_guessed(verdict: Verdict) -> Verdict:
         codes = "its bytes seem to be codes of other numbers, with which no trial can fill them"
         raise UserError(f"{program.source.path}: {said}: {codes}")
     if nowhere and program.kernel.template and "block" in program.launch.guessed:
-        raise question_of_block(program.source, program.kernel, program.launch.constants)
+        raise question_of_block(program.source, program.kernel)
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
@@ -379,7 +374,7 @@ def open_question(bench: Bench) -> UserError | None:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         return question_of_roles(names, where)
     if bench.launch.possible:
-        return question_of_block(program.source, program.kernel, program.launch.constants)
+        return question_of_block(program.source, program.kernel)
     return None
 
 
