@@ -36,7 +36,9 @@ HOST_ONLY = re.compile(
     r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
     r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
 )
-FOR_EDGES = re.compile(r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)")  # what another kernel leaves of C
+FOR_EDGES = re.compile(
+    r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)"
+)  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
