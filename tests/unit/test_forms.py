@@ -488,6 +488,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "wrong index(?s:.*)it is right if B is stored transposed; .* say b=transposed"),
     "A transposed": (rectangular(a="A[p * m + i]"), "",
         "f is not correct(?s:.*)it is right if A is stored transposed; .* say a=transposed"),
+    "a C that is taken for a vector": (kernel(c="C[i]"), "", "f is not correct"),
+    "A and B by the kernel's name": (kernel(a="A[p * n + i]", b="B[j * n + p]", name="atbt"), "",
+                                     "atbt is correct"),
     "C transposed": (rectangular(c="C[i + j * m]"), "",
         "wrong index(?s:.*)it is right if C is stored transposed; .* say c=transposed"),
     "A and C transposed": (rectangular(a="A[p * m + i]", c="C[j * m + i]"), "",
@@ -580,6 +583,9 @@ QUESTIONS = {
         f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; float sum = 0; for (int p = "
         "threadIdx.x; p < n; p += 64) sum += A[blockIdx.x * n + p] * B[p]; s[threadIdx.x] = sum;"
         "if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "f multiplies a matrix and a vector"),
+    "sums of vectors": (
+        f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; s[threadIdx.x] = A[threadIdx.x] "
+        "* B[threadIdx.x]; if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "a matrix and a vector, or vectors"),
     "bytes that are codes": (
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",

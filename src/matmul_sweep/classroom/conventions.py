@@ -20,7 +20,18 @@ from matmul_sweep.operations.shapes import Shape
 STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
 # Of the matrices by which storage is told; the other one if the first block reaches beyond them.
 SIDE, WIDER = 192, 256
-TURNED = TRANSPOSED | {"nt", "tn", "tt", "abt", "atb", "backward", "backprop", "grad", "gradient"}
+TURNED = TRANSPOSED | {
+    "nt",
+    "tn",
+    "tt",
+    "abt",
+    "atb",
+    "atbt",
+    "backward",
+    "backprop",
+    "grad",
+    "gradient",
+}
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 

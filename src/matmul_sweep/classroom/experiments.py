@@ -13,19 +13,12 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue import plans
-from matmul_sweep.classroom import strict
+from matmul_sweep.classroom import launching, strict
 from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
-from matmul_sweep.classroom.launching import (
-    COLUMNS_FIRST,
-    EVERYTHING,
-    LINEAR,
-    ROWS_FIRST,
-    Launch,
-    strides,
-)  # fmt: skip
+from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
@@ -318,7 +311,8 @@ class Bench:
         found, probes = None, []
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
-        sizes = PROBES[:1] if strides(self.program.kernel) else PROBES  # one block may do all of C
+        # A block of a kernel that goes over the grid may compute all of the larger C.
+        sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
         for size in () if self.launch.blocks else sizes:
             shape = self.shape(size, size, terms if size <= terms else PROBE_TERMS)
             depth = start.at(shape).grid[2]

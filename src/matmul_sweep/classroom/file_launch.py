@@ -62,8 +62,9 @@ class FileLaunch:
         values = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
         sizes: dict[str, int] = {}
         for text, role in self.roles:
-            told = role.isdecimal()
-            value = int(role) if told else values["m" if self.signature.square else role]
+            value = (
+                int(role) if role.isdecimal() else values["m" if self.signature.square else role]
+            )
             if sizes.setdefault(text, value) != value:
                 return None
         return Host(self.source, self.kernel, sizes).launch()

@@ -520,11 +520,8 @@ def typical(name: str, kernel: Kernel) -> int:
     """A usual value of a template's parameter."""
     names = {short(one.name) for one in kernel.template if not one.is_type}
     fitting = (one for one in LADDERS if len(names & one.keys()) > 2)
-    likest: Mapping[str, int] = min(
-        fitting, key=lambda one: (-len(names & one.keys()), len(one)), default={}
-    )
-
-    return likest.get(short(name), TYPICAL)
+    ranked = sorted(fitting, key=lambda one: (-len(names & one.keys()), len(one)))
+    return ranked[0].get(short(name), TYPICAL) if ranked else TYPICAL
 
 
 def short(name: str) -> str:

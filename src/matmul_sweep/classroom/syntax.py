@@ -258,7 +258,7 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
 def adds_products(kernel: Kernel, text: str) -> bool:
     """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
     that may, or a function of the file that it calls does."""
-    if not takes_matrices(kernel) or multiplies_vector(kernel, text):
+    if not takes_matrices(kernel):
         return False
     loops = loops_of(kernel.node, text)
     names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
@@ -271,16 +271,17 @@ def adds_products(kernel: Kernel, text: str) -> bool:
     return any(map(sums_products, codes)) or "mma" in text_of(kernel.node, text)
 
 
-def multiplies_vector(kernel: Kernel, text: str) -> bool:
-    """Whether a kernel adds products into elements that one coordinate of its threads or blocks
-    tells apart, and so multiplies a matrix and a vector."""
+def writes_vector(kernel: Kernel) -> bool:
+    """Whether one coordinate of its threads or blocks tells the elements apart that a kernel of
+    three pointers writes, and the kernel has no other one, or one thread of several writes."""
     pointers = [one.name for one in kernel.parameters if one.pointers]
     place, adds = "|".join(pointers) or "-", r"\batomicAdd\s*\(\s*&([^,]*),"
     body = re.sub(adds, r"\1 = ", kernel.body)
     stored = re.findall(rf"\b(?:{place})\s*\[([^][]*)\]\s*\+?=(?!=)", body)
-    goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
-    sums = sums_products(" ".join(loops_of(kernel.node, text))) or body != kernel.body
-    if len(pointers) < 3 or goes_on or not (stored and sums):
+    axes = {*re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", body)}
+    several = len(axes) > 1 and body == kernel.body and not re.search(r"==\s*0\s*\)", body)
+    several |= bool(re.search(rf"\b(?:{place})\s*\+?=(?!=)", body))  # or a pointer goes on
+    if len(pointers) < 3 or not stored or several:
         return False
     told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
     return all(
@@ -308,11 +309,11 @@ def sums_products(code: str) -> bool:
 
 
 def takes_matrices(kernel: Kernel) -> bool:
-    """Whether a kernel may take matrices to multiply: none is called a vector, and one alone is
-    read at two places at least, as AᵀA is, or by a function."""
+    """Whether a kernel may take matrices to multiply: none is called a vector or written like one,
+    and one alone is read at two places at least, as AᵀA is, or by a function."""
     pointers = [one for one in kernel.parameters if one.pointers]
     names = {one.name for one in pointers}
-    if any(map(VECTOR.search, names)) or {"x", "y"} <= names:
+    if any(map(VECTOR.search, names)) or {"x", "y"} <= names or writes_vector(kernel):
         return False
     if len(pointers) != 2:
         return True

@@ -221,8 +221,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
-    if syntax.multiplies_vector(kernel, source.text):
-        raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector")
+    if syntax.writes_vector(kernel):
+        raise UserError(
+            f"{source.path}: {kernel.name} multiplies a matrix and a vector, or vectors"
+        )
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
