@@ -585,11 +585,12 @@ QUESTIONS = {
         "if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "f multiplies a matrix and a vector"),
     "sums of vectors": (
         f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; s[threadIdx.x] = A[threadIdx.x] "
-        "* B[threadIdx.x]; if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "a matrix and a vector, or vectors"),
+        "* B[threadIdx.x]; if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }",
+        "f multiplies a matrix and a vector or vectors"),
     "bytes that are codes": (
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
-        "value(B[p * n + j])"), "its bytes seem to be codes of other numbers"),
+        "value(B[p * n + j])"), "its bytes seem to be codes of numbers"),
     "arguments by the shape of C": (
         f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
         ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"
@@ -610,7 +611,7 @@ QUESTIONS = {
         "Say for instance side=16 by=1 after the file's name"),
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
-        'what is Grid; perhaps "matrix.h" of line 1 has it'),
+        'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
     "a block that no trial finds": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
         "which block does f take"),
@@ -842,7 +843,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
     [
         (
             "cuda::std::mdspan<const double, cuda::std::dims<2>> A",
-            "a type that a trial cannot fill",
+            "of no type that a trial fills",
         ),
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),

@@ -255,11 +255,8 @@ def zeroes(source: Source, c: str) -> bool:
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
     declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True
-    return (
-        c in names
-        or not {*begun}.isdisjoint(re.findall(r"\w+", c))
-        or (bool(cleared) and (declared or not c))
-    )
+    begins = not {*begun}.isdisjoint(re.findall(r"\w+", c))
+    return c in names or begins or (bool(cleared) and declared)
 
 
 def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:

@@ -300,8 +300,9 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            lacking = f"; what is {kind}{source.perhaps_left_out}" if source.left_out else ""
-            unfilled = f"is of a type that a trial cannot fill{lacking}; a kernel {TAKEN}"
+            unfilled = (
+                f"is of no type that a trial fills{source.perhaps_left_out}; a kernel {TAKEN}"
+            )
             raise UserError(f"{where}: parameter '{told.text}' {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:

@@ -193,8 +193,7 @@ class Source:
         """Why it has no kernel."""
         if "__global__" in self.bare:
             return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
-        return f"no kernel in it: {told}"
+        return "no kernel in it: one is a function `__global__ void name(...) {...}` in CUDA C++"
 
     @cached_property
     def includes(self) -> Sequence["Include"]:

@@ -277,18 +277,14 @@ def writes_vector(kernel: Kernel) -> bool:
     pointers = [one.name for one in kernel.parameters if one.pointers]
     place, adds = "|".join(pointers) or "-", r"\batomicAdd\s*\(\s*&([^,]*),"
     body = re.sub(adds, r"\1 = ", kernel.body)
-    stored = re.findall(rf"\b(?:{place})\s*\[([^][]*)\]\s*\+?=(?!=)", body)
+    stored = re.findall(rf"\b(?:{place})\s*\[\s*([^][]*?)\s*\]\s*\+?=(?!=)", body)
     axes = {*re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", body)}
     several = len(axes) > 1 and body == kernel.body and not re.search(r"==\s*0\s*\)", body)
-    several |= bool(re.search(rf"\b(?:{place})\s*\+?=(?!=)", body))  # or a pointer goes on
-    if len(pointers) < 3 or not stored or several:
-        return False
+    goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
     told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
-    return all(
-        ONE_COORDINATE.fullmatch(told.get(one.strip(), one))
-        and not re.search(rf"\b{re.escape(one.strip())}\s*(?:[/%]|>>|&[^&])", body)
-        for one in stored
-    )
+    parts = {*re.findall(r"\b(\w+)\s*(?:[/%]|>>|&[^&])", body)}  # of which each is two coordinates
+    alone = (ONE_COORDINATE.fullmatch(told.get(one, one)) and one not in parts for one in stored)
+    return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 
 def loops_of(node: Node, text: str) -> list[str]:

@@ -222,9 +222,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
     if syntax.writes_vector(kernel):
-        raise UserError(
-            f"{source.path}: {kernel.name} multiplies a matrix and a vector, or vectors"
-        )
+        raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -353,8 +351,7 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     operation = program.signature.operation
     bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
     if nowhere and bytes_ and verdict.mistakes[0].kind == "wrong result stored":
-        codes = "its bytes seem to be codes of other numbers, with which no trial can fill them"
-        raise UserError(f"{program.source.path}: {said}: {codes}")
+        raise UserError(f"{program.source.path}: {said}: its bytes seem to be codes of numbers")
     if nowhere and program.kernel.template and "block" in program.launch.guessed:
         raise question_of_block(program.source, program.kernel)
     if nowhere and program.signature.open_rows and not program.launch.tile:
