@@ -300,10 +300,8 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            unfilled = (
-                f"is of no type that a trial fills{source.perhaps_left_out}; a kernel {TAKEN}"
-            )
-            raise UserError(f"{where}: parameter '{told.text}' {unfilled}")
+            unfilled = f"of no type that a trial fills{source.perhaps_left_out}; a kernel {TAKEN}"
+            raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
         role = f"{UNUSED}{position}"
