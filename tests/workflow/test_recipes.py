@@ -97,7 +97,8 @@ REBUILT = f"--config published=rebuild device=cpu -- {RESULTS}/report.pdf"
 RECIPES: dict[str, tuple[str, list[tuple[str, str, str]], list[str], str]] = {
     "a figure in a new file": (
         "A figure",
-        [(FIGURES + "mine.py", "", FIGURE), ("reports/captions/my_figure.rst", "", "Mine.\n"),
+        [(FIGURES + "mine.py", "", FIGURE), (FIGURES + "gallery.py", "    phases,", "    mine,\n"),
+         ("reports/captions/my_figure.rst", "", "Mine.\n"),
          ("reports/chapters/sizes.typ", "", '#chart("my_figure")\n')],
         ["-m", "snakemake", "--cores", "2", *REBUILT.split()],
         RESULTS + "/figures/my_figure.svg",
