@@ -42,8 +42,8 @@ from matmul_sweep.process.files import read_json
 LIBRARIES = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}
 OWN = {"sgemm": GEMM.name, "sgemm_split": GEMM.name, "gram": GRAM.name, "bgemm": GEMM_BF16.name}
 SWEEPS = LIBRARIES | OWN
-FILLS = {"uniform": lambda torch, *of, **to: torch.rand(*of, **to) * 2 - 1,
-         "normal": lambda torch, *of, **to: torch.randn(*of, **to)}  # fmt: skip
+INPUTS = {"uniform": lambda torch, *of, **to: torch.rand(*of, **to) * 2 - 1,
+          "normal": lambda torch, *of, **to: torch.randn(*of, **to)}  # fmt: skip
 SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps
 ROUNDS = 3  # of do_bench over all sizes, so that the spread has changes from minute to minute
 BUDGET_MS = {"warmup": 100, "rep": 400}
@@ -85,7 +85,7 @@ def points_of(summary: pd.DataFrame) -> pd.DataFrame:
     """The rows of SWEEPS at square sizes, one for each, cold if there is one. Raises UserError if
     there are none."""
     rows = squares(summary).query(
-        "phase == 'kernel' and status == 'ok' and fill in @FILLS and mode == 'burst'"
+        "phase == 'kernel' and status == 'ok' and fill in @INPUTS and mode == 'burst'"
     )
     chosen = rows[(rows.variant.map(SWEEPS) == rows.sweep) & rows.n.isin(SIZES)]
     if chosen.empty:
@@ -114,7 +114,7 @@ def do_bench_ms(torch: Any, point: Any) -> float:
     """Median milliseconds of one point's product in PyTorch, on inputs like its fill's: by PyTorch
     itself, or by a kernel of the project, called as a program would."""
     dtype, extents = getattr(torch, point.dtype), shape_of(point).inputs
-    fill = partial(FILLS[point.fill], torch, dtype=dtype, device="cuda")
+    fill = partial(INPUTS[point.fill], torch, dtype=dtype, device="cuda")
     inputs = [fill(*extent) for extent in extents]
     launch = (own_launch if point.variant in OWN else library_launch)(torch, point, inputs)
     return torch.triton.testing.do_bench(launch, **BUDGET_MS, return_mode="median")
