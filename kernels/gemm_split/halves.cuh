@@ -7,6 +7,8 @@
 
 #include <cuda_fp16.h>
 
+#include "../async_copy.cuh"
+
 // ---- A float as two halves ----
 //
 // A line is a row of A or a column of B.
@@ -65,20 +67,27 @@ __device__ __forceinline__ Line finished(int exponent, float sum, float lost, fl
 
 // ---- Splitting ----
 //
-// The pass before the product: A and B as halves, in the workspace. A block has 32 rows of A or 32 columns of B.
-// It reads them twice, first for the largest elements. The second time it goes backwards, and finds in the caches
-// what it has read last. A thread has `batch` loads under way at a time: with one it would mostly wait.
+// The pass before the product: A and B as halves, in the workspace. It needs the elements twice, first for the largest
+// of them. A thread keeps what it reads in shared memory (cp.async), as much as there is room for. What is left it
+// reads again, backwards, from the L2 what it has read last, `batch` loads at once: with one it would mostly wait.
 //
-//     rows of A       one to 32 warps for each, so that a row lies in the L2 when it is read again; lanes along k
-//     columns of B    a lane for each column, warps along k
+//     rows of A       four rows for a block, four warps for each, lanes along k
+//     columns of B    32 columns for a cluster, a lane for each; all its warps along k. What its blocks find of a column
+//                     they tell each other through shared memory
 //
 // Layout      32 steps of k make a slab: 32 highs and then 32 lows, side by side in a row of A and below each other
 //             in a column of B. What is missing of the last slab is zeros.
 //
 //                   row of A   │ 32 highs │ 32 lows │ 32 highs │ 32 lows │ ...
 
-constexpr int slab_steps = 32, splitting_warps = 32;
-constexpr int batch = 8;  // elements that a thread loads before it uses the first
+constexpr int slab_steps = 32;
+constexpr int splitting_warps = 16, splitting_threads = 32 * splitting_warps;
+constexpr int sharers = 4;     // blocks of a cluster
+constexpr int rows_of_block = 4, warps_of_row = splitting_warps / rows_of_block;
+constexpr int batch = 8;       // elements that a thread loads before it uses the first
+constexpr int most_kept = 52;  // elements of a thread, so that a multiprocessor has room for two blocks
+
+using Kept = float[most_kept][splitting_threads];
 
 struct Sum {
     __device__ float operator()(float a, float b) const { return a + b; }
@@ -88,21 +97,33 @@ struct Most {
     __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-template <class Both>
-__device__ __forceinline__ float over_lanes(float x, Both both)
+// What is found of a line's elements as they are split.
+struct Found {
+    float sum, lost;  // as of a Line
+};
+
+struct Together {
+    __device__ Found operator()(Found a, Found b) const { return {a.sum + b.sum, fmaxf(a.lost, b.lost)}; }
+};
+
+__device__ __forceinline__ float of_lane(float x, int apart) { return __shfl_xor_sync(~0u, x, apart); }
+
+__device__ __forceinline__ Found of_lane(Found x, int apart) { return {of_lane(x.sum, apart), of_lane(x.lost, apart)}; }
+
+template <class Value, class Both>
+__device__ __forceinline__ Value over_lanes(Value x, Both both)
 {
-    for (int lanes = 16; lanes > 0; lanes /= 2) x = both(x, __shfl_xor_sync(~0u, x, lanes));
+    for (int lanes = 16; lanes > 0; lanes /= 2) x = both(x, of_lane(x, lanes));
     return x;
 }
 
 // Of the warps first, first + 1, ...: each of their lanes gets the same lane's values of all. All threads of
 // the block take part.
-template <class Both>
-__device__ __forceinline__ float over_warps(float x, int first, int warps, Both both)
+template <class Value, class Both>
+__device__ __forceinline__ Value over_warps(Value x, int first, int warps, Both both)
 {
-    __shared__ float parts[splitting_warps][33];
+    __shared__ Value parts[splitting_warps][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    __syncthreads();
     parts[warp][lane] = x;
     __syncthreads();
     x = parts[first][lane];
@@ -110,75 +131,116 @@ __device__ __forceinline__ float over_warps(float x, int first, int warps, Both 
     return x;
 }
 
+// Of all blocks of a cluster, which take part: each lane gets the same lane's values of all, which are the same in all
+// warps of a block.
+template <class Value, class Both>
+__device__ __forceinline__ Value over_cluster(Value x, Both both)
+{
+    __shared__ Value own[32];
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x < 32) own[lane] = x;
+    sync_cluster();
+    x = *in_block(&own[lane], 0);
+    for (int block = 1; block < sharers; block++) x = both(x, *in_block(&own[lane], block));
+    return x;
+}
+
 __device__ __forceinline__ int round_up(int number, int unit) { return (number + unit - 1) / unit * unit; }
 
-// use(step, x) for the elements x of a line at the steps first, first + stride, ... below `end` and for a few beyond,
-// which are zeros, as are those from k on. Backwards, it begins with what was read last before.
-template <bool backwards, class Use>
-__device__ __forceinline__ void for_elements(const float* __restrict__ line, int apart, int first, int stride, int k,
-                                             int end, Use use)
-{
-    const int batches = (end - first + batch * stride - 1) / (batch * stride);
-    for (int b = 0; b < batches; b++) {
-        const int begin = first + (backwards ? batches - 1 - b : b) * batch * stride;
-        const float* from = line + (size_t)begin * apart;
-        float x[batch];
-#pragma unroll
-        for (int i = 0; i < batch; i++, from += (size_t)stride * apart) x[i] = begin + i * stride < k ? *from : 0;
-#pragma unroll
-        for (int i = 0; i < batch; i++) use(begin + i * stride, x[i]);
+// A thread's elements of a line, at the steps first, first + stride, ... They lie `apart` from each other.
+struct Elements {
+    const float* line;
+    int apart, first, stride, k;
+    Kept& kept;  // the first ones, when largest() has been there
+
+    __device__ __forceinline__ int count_kept() const
+    {
+        return min(max(k - first + stride - 1, 0) / stride, most_kept);
     }
-}
+
+    // use(step, x) for those that are not kept, and for a few beyond them, which are zeros.
+    template <bool backwards, class Use>
+    __device__ __forceinline__ void each_other(Use use) const
+    {
+        const int from_here = first + count_kept() * stride;
+        const int batches = max(k - from_here + batch * stride - 1, 0) / (batch * stride);
+        for (int b = 0; b < batches; b++) {
+            const int begin = from_here + (backwards ? batches - 1 - b : b) * batch * stride;
+            const float* from = line + (size_t)begin * apart;
+            float x[batch];
+#pragma unroll
+            for (int i = 0; i < batch; i++, from += (size_t)stride * apart) x[i] = begin + i * stride < k ? *from : 0;
+#pragma unroll
+            for (int i = 0; i < batch; i++) use(begin + i * stride, x[i]);
+        }
+    }
+
+    __device__ __forceinline__ float largest() const
+    {
+        const float* from = line + (size_t)first * apart;
+        for (int i = 0; i < count_kept(); i++, from += (size_t)stride * apart)
+            copy_async<4>(&kept[i][threadIdx.x], from, true);
+        commit_copies();
+        float found = 0;
+        each_other<false>([&](int, float x) { found = fmaxf(found, fabsf(x)); });
+        wait_for_copies<0>();
+        for (int i = 0; i < count_kept(); i++) found = fmaxf(found, fabsf(kept[i][threadIdx.x]));
+        return found;
+    }
+
+    // Split them; `to` is the line of halves, whose elements lie `across` from each other, or `outside`, where nothing
+    // is stored. The last slab's missing steps are zeros.
+    __device__ __forceinline__ Found split_to(__half* to, int across, bool outside, const Scale& scale) const
+    {
+        Found found = {};
+        const size_t low_behind = (size_t)slab_steps * across;
+        const auto place = [&](int step) { return to + (size_t)(2 * step - step % slab_steps) * across; };
+        const auto put = [&](__half* at, float x) {
+            __half high, low;
+            found.lost = split(x, scale, high, low, found.lost);
+            found.sum += fabsf(scale.of(x));
+            if (!outside) at[0] = high, at[low_behind] = low;
+        };
+        each_other<true>([&](int step, float x) {
+            if (step < k) put(place(step), x);
+        });
+        __half* at = place(first);
+#pragma unroll 4
+        for (int i = 0; i < count_kept(); i++, at += (size_t)2 * stride * across) put(at, kept[i][threadIdx.x]);
+        const int behind = k + (first - k % stride + stride) % stride;
+        if (!outside && behind < round_up(k, slab_steps)) place(behind)[0] = place(behind)[low_behind] = 0;
+        return found;
+    }
+};
 
 // Split the rows from `first` on.
 __device__ __forceinline__ void split_rows(const float* __restrict__ A, __half* __restrict__ halves, Line* lines,
-                                           int m, int k, int first)
+                                           int m, int k, int first, Kept& kept)
 {
-    int warps = 1;  // of a row
-    while (warps < splitting_warps && warps * 1024 < k) warps *= 2;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / warps, begin = team * warps;
-    const int padded = round_up(k, slab_steps), own = (warp - begin) * 32 + lane;
-    for (int row = first + team; row < first + 32; row += splitting_warps / warps) {
-        const float* from = A + (size_t)min(row, m - 1) * k;
-        __half* to = halves + (size_t)min(row, m - 1) * 2 * padded;
-        float largest = 0, sum = 0, lost = 0;
-        for_elements<false>(from, 1, own, 32 * warps, k, k, [&](int, float x) { largest = fmaxf(largest, fabsf(x)); });
-        largest = over_warps(over_lanes(largest, Most()), begin, warps, Most());
-        const Scale scale(exponent_for(largest));
-        for_elements<true>(from, 1, own, 32 * warps, k, padded, [&](int step, float x) {
-            __half high, low;
-            lost = split(x, scale, high, low, lost);
-            sum += fabsf(scale.of(x));
-            if (row < m && step < padded) to[2 * step - lane] = high, to[2 * step - lane + slab_steps] = low;
-        });
-        sum = over_warps(over_lanes(sum, Sum()), begin, warps, Sum());
-        lost = over_warps(over_lanes(lost, Most()), begin, warps, Most());
-        if (row < m && warp == begin && lane == 0) lines[row] = finished(exponent_for(largest), sum, lost, largest);
-    }
+    const int warp = threadIdx.x / 32, begin = warp / warps_of_row * warps_of_row;
+    const int row = first + warp / warps_of_row, own = threadIdx.x - 32 * begin;
+    const size_t pitch = 2 * round_up(k, slab_steps);
+    const Elements elements = {A + (size_t)min(row, m - 1) * k, 1, own, 32 * warps_of_row, k, kept};
+    const float largest = over_warps(over_lanes(elements.largest(), Most()), begin, warps_of_row, Most());
+    const int exponent = exponent_for(largest);
+    const Found part = elements.split_to(halves + row * pitch, 1, row >= m, Scale(exponent));
+    const Found found = over_warps(over_lanes(part, Together()), begin, warps_of_row, Together());
+    if (row < m && own == 0) lines[row] = finished(exponent, found.sum, found.lost, largest);
 }
 
-// Split the columns from `first` on. Rows of halves are `pitch` elements long.
+// Split the columns from `first` on, by a cluster. Rows of halves are `pitch` elements long.
 __device__ __forceinline__ void split_columns(const float* __restrict__ B, __half* __restrict__ halves, Line* lines,
-                                              int n, int k, int first)
+                                              int n, int k, int first, Kept& kept)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = first + lane;
-    const int padded = round_up(k, slab_steps), pitch = round_up(n, 8);
-    const float* from = B + min(column, n - 1);
-    float largest = 0, sum = 0, lost = 0;
-    for_elements<false>(from, n, warp, splitting_warps, k, k,
-                        [&](int, float x) { largest = fmaxf(largest, fabsf(x)); });
-    largest = over_warps(largest, 0, splitting_warps, Most());
-    const Scale scale(exponent_for(largest));
-    for_elements<true>(from, n, warp, splitting_warps, k, padded, [&](int step, float x) {
-        __half* to = halves + (size_t)(2 * step - warp) * pitch + column;
-        __half high, low;
-        lost = split(x, scale, high, low, lost);
-        sum += fabsf(scale.of(x));
-        if (column < n && step < padded) to[0] = high, to[(size_t)slab_steps * pitch] = low;
-    });
-    sum = over_warps(sum, 0, splitting_warps, Sum());
-    lost = over_warps(lost, 0, splitting_warps, Most());
-    if (column < n && warp == 0) lines[column] = finished(exponent_for(largest), sum, lost, largest);
+    const int column = first + threadIdx.x % 32, pitch = round_up(n, 8);
+    const int own = rank_in_cluster() * splitting_warps + threadIdx.x / 32;
+    const Elements elements = {B + min(column, n - 1), n, own, sharers * splitting_warps, k, kept};
+    const float largest = over_cluster(over_warps(elements.largest(), 0, splitting_warps, Most()), Most());
+    const int exponent = exponent_for(largest);
+    const Found part = elements.split_to(halves + column, pitch, column >= n, Scale(exponent));
+    const Found found = over_cluster(over_warps(part, 0, splitting_warps, Together()), Together());
+    if (column < n && own == 0) lines[column] = finished(exponent, found.sum, found.lost, largest);
+    sync_cluster();  // nobody reads another one's memory any more
 }
 
 // ---- Doubts ----

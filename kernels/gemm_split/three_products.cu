@@ -41,7 +41,7 @@
 // Source      H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the
 //             FP32 theoretical peak performance, arXiv 2203.03341: lows that are scaled up, sums that move.
 //
-// Traffic     4 bytes are read twice, mostly from a cache the second time, and 4 are written for each element of A
+// Traffic     4 bytes are read, and again where there was no room to keep them, and 4 are written for each element of A
 //             and B. Then 4k(1/TILE_M + 1/(CLUSTER_M·TILE_N)) bytes from the L2 per element of C.
 // Removes     The limit of float32's own units.
 // Limit       Power. In small products the launches, the splitting, and the end of a tile.
@@ -68,13 +68,18 @@ static_assert(2 * slab_steps == Tile::tile_k, "highs and lows are as long as a s
     void *__restrict__ halves_of_a, void *__restrict__ halves_of_b, void *__restrict__ rows, \
     void *__restrict__ columns, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b
 
-extern "C" __global__ void __launch_bounds__(32 * splitting_warps, 1) split_factors(OPERANDS)
+extern "C" __global__ void __cluster_dims__(sharers, 1, 1) __launch_bounds__(splitting_threads, 2)
+split_factors(OPERANDS)
 {
+    extern __shared__ __align__(1024) char memory[];
+    Kept& kept = *(Kept*)memory;
     let_next_launch_begin();
     wait_for_last_launch();
-    const int strips = (n + 31) / 32, strip = blockIdx.x;
-    if (strip < strips) split_columns(B, (__half*)halves_of_b, (Line*)columns, n, k, 32 * strip);
-    else split_rows(A, (__half*)halves_of_a, (Line*)rows, m, k, 32 * (strip - strips));
+    const int strips = (n + 31) / 32, strip = blockIdx.x / sharers;
+    if (strip < strips)
+        split_columns(B, (__half*)halves_of_b, (Line*)columns, n, k, 32 * strip, kept);
+    else
+        split_rows(A, (__half*)halves_of_a, (Line*)rows, m, k, rows_of_block * (blockIdx.x - sharers * strips), kept);
 }
 
 // sums += a·b of a slab: `a` and `b` are the first steps of its highs or lows.
