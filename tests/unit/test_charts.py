@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.dataset.tables import TIMES
@@ -73,7 +74,7 @@ def test_every_figure_has_a_caption_and_every_caption_a_figure():
 def test_no_words_are_in_mathtext(tmp_path, drawn):
     """What draws the report knows no TeX, in which matplotlib writes powers of ten."""
     others = {name for name in FIGURES if name.startswith(ELSEWHERE) or name.endswith("energy")}
-    others |= {"cards", "random_shapes", "processor_sizes"}
+    others |= {"random_shapes", "processor_sizes"}
     assert {*FIGURES} - {*drawn} == others
     for name, figure in drawn.items():
         if any("log" in (ax.get_xscale(), ax.get_yscale()) for ax in figure.axes):
@@ -297,6 +298,16 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
     )
     assert rate.endswith("in turn, hot · jobs on 2 cards")
     assert steps.endswith("commit 0123456 · alone, at its own clock")
+
+
+def test_names_beside_lines_keep_apart_in_low_panels_too(drawn):
+    made = drawn["gram_time"]
+    made.draw_without_rendering()
+    for ax in made.axes[2::3]:  # the last of each row
+        boxes = [Text.get_window_extent(text) for text in ax.texts if text.get_text()]
+        named = sorted((box for box in boxes if box.x0 > ax.bbox.x1), key=lambda box: box.y0)
+        assert len(named) > 2
+        assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(named))
 
 
 def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path):

@@ -346,9 +346,17 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
 
 def test_every_card_that_was_tried_has_a_row(results, tmp_path):
     other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
-    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False)])
-    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
-    assert rows[1].items() >= ladder(other, "gemm")["lead"].items()
+    kernels = ["sgemm", "cublas_sgemm", "cublas_tuned"]
+    alone = made_up(tmp_path / "alone", kernels=kernels, caches=["alone"])
+    alone.ratios["ratio"] = alone.ratios.baseline.map({"cublas_sgemm": 1.2, "cublas_tuned": 1.1})
+    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False), alone])
+    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU", "Imaginary GPU"]
+    lead = ladder(other, "gemm")["lead"]
+    assert rows[1].items() >= {"kernel": lead["kernel"], "rate": lead["rate"]}.items()
+    assert rows[1]["ratio"] == lead["speedup"]["ratio"]
+    # Over one rival in all, also where a faster one was timed.
+    assert (rows[2]["ratio"], rows[2]["way"], {row["rival"] for row in rows}) == (
+        1.2, "alone", {"cuBLAS SGEMM"})  # fmt: skip
 
 
 def test_each_operation_has_the_sampling_that_it_was_measured_with(results):

@@ -24,7 +24,7 @@ from matmul_sweep.experiment.report.facts.beside import (
     ladders,
     loads,
 )
-from matmul_sweep.experiment.report.facts.cards import COPY, cards, tried
+from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.peaks import ceiling
@@ -41,7 +41,7 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "data_set": data_set(results),
         "device": results.device,
-        "copy_gb_s": ceiling(results, COPY),
+        "copy_gb_s": ceiling(results, "copy"),
         "scope": scope(results),
         "operations": operations(),
         "findings": findings(results),
@@ -51,7 +51,6 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "documents": documents_beside(results, documents),
         "random_shapes": random_shapes(results),
         "ways": ways(results),
-        "cards": cards(results),
         "tried": tried([results, *results.others]),
         "studies": (studied := studies(results)),
         "exact_inputs": exact_inputs(studied["fill"]),

@@ -1,7 +1,6 @@
 """All figures by name, with the function that draws each: every module here registers its own."""
 
 from matmul_sweep.experiment.report.figures import (
-    cards,
     energy,
     phases,
     processor,
@@ -13,5 +12,5 @@ from matmul_sweep.experiment.report.figures import (
 from matmul_sweep.experiment.report.figures.figure_base import FIGURES as REGISTERED
 from matmul_sweep.experiment.report.figures.names import captions
 
-MODULES = (cards, energy, phases, processor, random_shapes, ranking, sizes, times)
+MODULES = (energy, phases, processor, random_shapes, ranking, sizes, times)
 FIGURES = {name: REGISTERED[name] for name in captions()}
