@@ -1,6 +1,5 @@
 """The figures: same bytes, same colours, right points, and none without data."""
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from matmul_sweep.experiment.report.numbers import significant
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 ELSEWHERE = ("gemm_f16", "gram_bf16")  # operations that these data sets lack
-GPU_ONLY = {"share", "tile_width", "copies", "ladder", "gram_share", "gram_ladder"}
+GPU_ONLY = {"tile_width", "copies", "ladder", "gram_ladder"}
 
 pytestmark = pytest.mark.slow
 
@@ -116,21 +115,12 @@ def best(results: Results, kernel: str, column: str = "tflops") -> list[list[flo
     return [[n, value] for n, value in (sizes.max() if column == "tflops" else sizes.min()).items()]
 
 
-def ratios(results: Results, library: str) -> list[list[float]]:
-    rows = results.ratios.query(
-        "kernel == 'gram_naive' and baseline == @library and m == n and cache == 'hot'"
-    )
-    return [[n, ratio] for n, ratio in rows.groupby("n").ratio.max().items()]
-
-
 POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
     ("rate", 0, "shared", lambda r: best(r, "shared")[1:]),  # without n = 32: all lie on the axis
     ("gram_rate", 0, "cublas_dsyrk", lambda r: best(r, "cublas_dsyrk")),
     ("gram_rate", 0, "peak, float64 vector units", lambda _: [[500, 30], [4500, 30]]),
     ("gram_rate", 0, "peak, float64 tensor cores", lambda _: [[500, 65], [4500, 65]]),
     ("time_seconds", 1, "naive", lambda r: [[n, t / 1000] for n, t in best(r, "naive", "time_ms")]),
-    ("gram_share", 0, "gram_naive", lambda r: ratios(r, "cublas_dgemm")),
-    ("gram_share", 1, "gram_naive", lambda r: ratios(r, "cublas_dsyrk")),
     ("accuracy", 0, "cublas_sgemm", lambda r: [[best(r, "cublas_sgemm")[-1][1], 1e-7]]),
 ]
 
@@ -293,11 +283,13 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
 def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
     results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
     results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
-    rate, steps = (
-        " ".join(words_of(FIGURES[name](results)).split()) for name in ("rate", "ladder")
+    times, rate, steps = (
+        " ".join(words_of(FIGURES[name](results)).split())
+        for name in ("time_loglog", "rate", "ladder")
     )
-    assert rate.endswith("in turn, hot · jobs on 2 cards")
-    assert steps.endswith("commit 0123456 · alone, at its own clock")
+    assert times.endswith("in turn, hot · jobs on 2 cards")
+    for said in (rate, steps):
+        assert said.endswith("commit 0123456 · alone, at its own clock")
 
 
 def test_names_beside_lines_keep_apart_in_low_panels_too(drawn):
@@ -308,15 +300,6 @@ def test_names_beside_lines_keep_apart_in_low_panels_too(drawn):
         named = sorted((box for box in boxes if box.x0 > ax.bbox.x1), key=lambda box: box.y0)
         assert len(named) > 2
         assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(named))
-
-
-def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path):
-    results = made_up(tmp_path, kernels=[*STEPS])
-    found, ends = results.ratios, ["ratio_low", "ratio_high"]
-    found.loc[(found.kernel == "naive") & (found.n == 32), ["ratio", *ends]] = 9.0, 8.9, 9.1
-    assert FIGURES["share"](results).axes[0].get_ylim()[1] < 3
-    found[["ratio", *ends]] = 5.0, np.nan, np.nan  # and without an interval
-    assert FIGURES["share"](dataclasses.replace(results)).axes[0].get_ylim()[1] > 5
 
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path):
@@ -363,7 +346,7 @@ def test_an_axis_has_labels_without_a_power_of_two_and_two_powers_of_ten(
 def test_the_same_data_give_the_same_bytes(tmp_path, drawn):
     """Without the version that drew them, and the date."""
     for name in ("one", "two"):
-        style.save(drawn["share"], tmp_path, name)
+        style.save(drawn["rate"], tmp_path, name)
     for kind in style.FORMATS:
         one, two = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("one", "two"))
         assert one == two and b"Matplotlib" not in one and b"<dc:date>" not in one

@@ -214,11 +214,6 @@ class Results:
         """Rows at the shape of the comparison."""
         return at(rows, self.compared) if self.compared else rows[:0]
 
-    def square_ratios(self) -> pd.DataFrame:
-        """Ratios of square products to the library, hot ones if there are any, by size."""
-        hot = self.ratios[self.ratios.cache == "hot"]
-        return squares(self.ratios if hot.empty else hot)
-
     @cached_property
     def told(self) -> list[str]:
         """The hand-written kernels that figures and sentences name, in order; all others are their

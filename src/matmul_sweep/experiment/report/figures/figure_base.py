@@ -3,7 +3,7 @@ interval and label of a kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from operator import attrgetter
 
@@ -132,38 +132,22 @@ def look(results: Results, kernel: str) -> Look:
 
 def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
-    joined: bool = True, bars: Sequence[str] = (),
+    joined: bool = True,
 ) -> None:  # fmt: skip
-    """Draw a line per kernel, or only its markers, over n or another column; but for the context
-    with intervals, if two columns `bars` have their ends."""
+    """Draw a line per kernel, or only its markers, over n or another column."""
     for kernel in (name for name in results.order if name in set(rows.kernel)):
         own, line = rows[rows.kernel == kernel], look(results, kernel)
         line = line if joined else dataclasses.replace(line, dashes="")
         hot = thermally_throttled(own.throttled) if "throttled" in own else None
         style.draw_line(ax, own[over], own[column], line, kernel, hot=hot)
-        if bars and line != style.CONTEXT:
-            ends = abs(own[[*bars]].sub(own[column], axis="index")).T
-            ax.errorbar(own[over], own[column], ends.to_numpy(), fmt="none", ecolor=line.colour,
-                        elinewidth=0.9, capsize=2)  # fmt: skip
 
 
-def name_lines(axes: Sequence[Axes], results: Results, context: bool = False) -> None:
-    """Direct labels for the lines in each panel, for those of the context if asked for: at the ends
-    of the last panel's lines, and inside the other panels for lines that it lacks. Limits must be
-    final."""
-    *others, last = (
-        {
-            name: (line, results.title(name))
-            for name, line in style.named_lines(ax).items()
-            if context or line.get_color() != style.CONTEXT.colour
-        }
-        for ax in axes
-    )
-    labels.label_ends(axes[-1], last.values())
-    for ax, lines in zip(axes, others, strict=False):
-        for line, words in (own for name, own in lines.items() if name not in last):
-            labels.label_inside(ax, line, words)
-        last |= lines
+def name_lines(ax: Axes, results: Results, context: bool = False) -> None:
+    """Label the ends of the lines, of those of the context if asked for. Limits must be final."""
+    named = style.named_lines(ax).items()
+    lines = [(line, results.title(name)) for name, line in named
+             if context or line.get_color() != style.CONTEXT.colour]  # fmt: skip
+    labels.label_ends(ax, lines)
 
 
 def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:

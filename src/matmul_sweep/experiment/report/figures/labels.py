@@ -1,4 +1,4 @@
-"""The names of lines: at their ends, and inside the axes."""
+"""The names of lines at their ends."""
 
 from collections.abc import Iterable, Sequence
 
@@ -76,8 +76,3 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
         placed[i] = min(placed[i], ceiling)
         ceiling = placed[i] - gap
     return placed
-
-
-def label_inside(ax: Axes, line: Line2D, text: str) -> None:
-    """Name a line inside the axes, below its last point. Limits must be final."""
-    say(ax, text, shares(ax, line)[-1], (4, -16), xycoords="axes fraction", ha="right", va="top")

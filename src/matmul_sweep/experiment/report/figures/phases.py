@@ -36,7 +36,7 @@ def copies(results: Results) -> Figure:
         style.size_axis(ax, rows[rows.kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")
-    name_lines(axes, results, context=True)
+    name_lines(axes[-1], results, context=True)
     style.claim(made, longer_copies(results, rows[rows.kernel == kernels[0]]))
     return made
 

@@ -121,6 +121,6 @@ def accuracy(results: Results) -> Figure:
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
     ax.set_ylabel("error / Σ|a||b|")
-    name_lines([ax], results)
+    name_lines(ax, results)
     style.claim(made, reduced_beside_full(results, rows))
     return made

@@ -1,6 +1,5 @@
 """Figures over the size of square products. Each takes a data set and returns a Figure."""
 
-from collections.abc import Sequence
 from itertools import cycle
 
 import pandas as pd
@@ -18,8 +17,9 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak
+from matmul_sweep.experiment.report.figures.claims import beside, of_peak
 from matmul_sweep.experiment.report.figures.figure_base import (
+    LEADS,
     figure,
     kernel_lines,
     name_lines,
@@ -27,20 +27,17 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     rated,
 )
 from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 
 LEAST = 0.05  # of the highest rate
-USUAL, ABOVE = 0.95, 1.4  # an axis of speed-ups ends at 1.4 times the ratio that 95% do not exceed
-ENDS = ("ratio_low", "ratio_high")  # of an interval
 
 
-@figure("Rate of square products: {product}", *OPERATIONS.values())
+@figure("Rate of square products: {product}", *OPERATIONS.values(), of=LEADS)
 def rate(results: Results) -> Figure:
     """Rate by size under the card's peaks, of squares or without one of the first series; for the
     CPU kernels if none was timed on a GPU."""
-    timed = fastest(results.timed())
+    timed = fastest(results.leads)
     on_gpu = results.gpu(timed)
     timed = timed[on_gpu] if on_gpu.any() else timed
     forms = [squares(timed), *(of_series(timed, name) for name in results.product.series)]
@@ -55,7 +52,7 @@ def rate(results: Results) -> Figure:
     style.size_axis(ax, rows.n, words=words)
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
-    name_lines([ax], results)
+    name_lines(ax, results)
     style.claim(made, of_peak(results))
     return made
 
@@ -75,45 +72,6 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
             ends = [sizes.min(), sizes.max()]
             line = Look(style.INK, "", pattern)
             style.draw_line(ax, ends, [peak * per_tflops] * 2, line, f"peak, {words}")
-
-
-@figure("Speed-up over the library: {product}", *OPERATIONS.values(), of=Results.square_ratios)
-def share(results: Results) -> Figure:
-    """Library time over kernel time for squares, neighbours in time, one panel per library routine
-    that fills C, with the median's 95% interval."""
-    rows = results.square_ratios()
-    rows = rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
-    rivals = results.full_rivals
-    panels = {f"against {results.title(name)}": own for name in rivals
-              if len(own := rows[rows.baseline == name])}  # fmt: skip
-    names = " and ".join(map(results.title, rivals))
-    need(panels, f"No kernel was timed beside {names} ({results.absence(rivals)}).")
-    made, [axes] = style.panels(len(panels))
-    axes[0].set_ylabel("library time / kernel time")
-    for ax, (title, own) in zip(axes, panels.items(), strict=True):
-        kernel_lines(ax, results, own, "ratio", bars=ENDS)
-        style.size_axis(ax, own.n)
-        ax.set_title(title, loc="left")
-        style.parity(ax)
-    limit_ratios(axes, [*panels.values()])
-    name_lines(axes, results)
-    style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
-    return made
-
-
-def limit_ratios(axes: Sequence[Axes], panels: Sequence[pd.DataFrame]) -> None:
-    """End the axes above parity and nearly all ratios: a few of tiny products, in which launching
-    counts, do not decide on the limit, and the largest is told."""
-    drawn = pd.concat(panels)
-    usual = ABOVE * drawn.ratio.quantile(USUAL)
-    most = 1.05 * drawn[["ratio", "ratio_high"]].max(axis=None)
-    top = max(1.1, min(usual, most))
-    axes[0].set_ylim(0, top)
-    for ax, own in zip(axes, panels, strict=True):
-        cut = own.loc[own.ratio.idxmax()]
-        if cut.ratio > top:
-            style.say(ax, f"↑ {significant(cut.ratio)}", (cut.n, 1), (3, -1), va="top",
-                      xycoords=("data", "axes fraction"))  # fmt: skip
 
 
 @figure("Tile width 16 against 32 at equal n", GEMM)
@@ -138,7 +96,7 @@ def tile_width(results: Results) -> Figure:
         style.size_axis(ax, rows.n)
         ax.set_title(results.title(kernel), loc="left")
     axes[0].set_ylim(bottom=0)
-    name_lines(axes, results)
+    name_lines(axes[-1], results)
     style.claim(made, wider(results, rows[rows.kernel == timed[0]]))
     return made
 

@@ -165,7 +165,7 @@ def side_by_side(
         ax.set_ylabel(f"time in {unit}")
         style.linear_sizes(ax, ticks=8)
         ax.set_title(title, loc="left")
-        name_lines([ax], results, context=True)
+        name_lines(ax, results, context=True)
     style.claim(made, took(results, next(iter(panels.values()))[0]))
     return made
 
@@ -183,7 +183,7 @@ def time_loglog(results: Results) -> Figure:
         n = rows.n.max()
         last = rows[rows.n == n].time_ms.min() / 4
         style.draw_line(ax, [n / 16, n], [last / 16**3, last], GUIDE, "slope of n³")
-    name_lines([ax], results, context=True)
+    name_lines(ax, results, context=True)
     best = (rows.time_ms / rows.n**3).groupby(rows.kernel).min().sort_values()
     ends = [*best.index[:1], *best.index[-1:]]
     style.claim(made, took(results, quotable(rows[rows.kernel.isin(ends)])))
@@ -219,7 +219,7 @@ def time(results: Results) -> Figure:
     grid[0, 0].set_ylabel("time in s")
     grid[0, 0].set_ylim(bottom=0)  # of the row, once all of it is drawn
     for ax in grid[:, -1]:
-        name_lines([ax], results, context=True)
+        name_lines(ax, results, context=True)
     rows = every[square]
     style.claim(made, took(results, rows[rows.kernel.isin(kernels)]))
     return made
