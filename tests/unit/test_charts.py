@@ -1,5 +1,6 @@
 """The figures: same bytes, same colours, right points, and none without data."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable
@@ -290,6 +291,17 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
     assert times.endswith("in turn, hot · jobs on 2 cards")
     for said in (rate, steps):
         assert said.endswith("commit 0123456 · alone, at its own clock")
+    few = made_up(tmp_path / "few", kernels=PAIRED, caches=["alone", "hot"],
+                  change=lambda rows: rows[(rows.cache == "hot") | (rows.n > 1000)])  # fmt: skip
+    assert "in turn, hot" in words_of(FIGURES["rate"](few))
+
+
+def test_a_library_that_was_timed_beside_kernels_only_is_drawn_by_its_speedups(tmp_path):
+    results = made_up(tmp_path, kernels=PAIRED, caches=["alone"])
+    own = results.summary[results.summary.kernel == "cublas_sgemm"]
+    without = dataclasses.replace(results, summary=results.summary.drop(own.index))
+    line, same = (lines_of(FIGURES["rate"](x))["cublas_sgemm"] for x in (without, results))
+    assert line.get_xydata() == pytest.approx(same.get_xydata())
 
 
 def test_names_beside_lines_keep_apart_in_low_panels_too(drawn):

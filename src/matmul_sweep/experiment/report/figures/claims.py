@@ -7,7 +7,6 @@ import pandas as pd
 
 from matmul_sweep.experiment.dataset.selection import (
     Results,
-    fastest,
     quotable,
     rate_unit,
     squares,
@@ -47,11 +46,11 @@ def beside(ratio: float, low: float, high: float) -> str:
     return "as fast as" if alike else f"{significant(ratio)} times as fast as"
 
 
-def of_peak(view: Results) -> str:
-    """`sgemm reaches 55.3 TFLOP/s at n = 8192, 83% of the peak of the float32 units`: the
-    last step at its best square size; without the share where no peak is known, and with the
-    library's rate where that is higher."""
-    rows = squares(quotable(fastest(view.leads)))
+def of_peak(view: Results, rows: pd.DataFrame) -> str:
+    """`sgemm reaches 55.3 TFLOP/s at n = 8192, 83% of the peak of the float32 units`: of these
+    rows the last step's at its best square size; without the share where no peak is known, and with
+    the library's rate where that is higher."""
+    rows = squares(quotable(rows))
     own = rows[rows.kernel.isin(view.told[-1:])]
     if own.empty:
         return ""

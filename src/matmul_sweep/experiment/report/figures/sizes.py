@@ -15,11 +15,11 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     thermally_throttled,
 )
+from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, of_peak
 from matmul_sweep.experiment.report.figures.figure_base import (
-    LEADS,
     figure,
     kernel_lines,
     name_lines,
@@ -31,13 +31,33 @@ from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 
 LEAST = 0.05  # of the highest rate
+A_LINE = 3  # sizes
 
 
-@figure("Rate of square products: {product}", *OPERATIONS.values(), of=LEADS)
+def over_sizes(results: Results) -> pd.DataFrame:
+    """What is drawn of an operation over sizes: what leads, if it is of enough squares for a line,
+    with the libraries that were timed alone beside kernels only, else what was timed in turn."""
+    if squares(results.leads).n.nunique() < A_LINE:
+        return results.timed()
+    beside = rivals_of(results, results.leads)
+    return pd.concat([results.leads, beside], ignore_index=True)
+
+
+def rivals_of(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the libraries that fill C and have none of their own, each at the rate that follows
+    from the fastest kernel's and its speed-up."""
+    held = rows.merge(results.ratios, on=["kernel", "variant", *POINT, "cache"])
+    held = held[held.baseline.isin({*results.full_rivals}.difference(rows.kernel))]
+    held = held.sort_values("tflops").drop_duplicates(["baseline", "m", "n", "k"], keep="last")
+    found = held.assign(kernel=held.baseline, tflops=held.tflops / held.ratio)
+    return found[[*rows.columns.intersection(found.columns)]]
+
+
+@figure("Rate of square products: {product}", *OPERATIONS.values(), of=over_sizes)
 def rate(results: Results) -> Figure:
     """Rate by size under the card's peaks, of squares or without one of the first series; for the
     CPU kernels if none was timed on a GPU."""
-    timed = fastest(results.leads)
+    timed = fastest(over_sizes(results))
     on_gpu = results.gpu(timed)
     timed = timed[on_gpu] if on_gpu.any() else timed
     forms = [squares(timed), *(of_series(timed, name) for name in results.product.series)]
@@ -53,7 +73,7 @@ def rate(results: Results) -> Figure:
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
     name_lines(ax, results)
-    style.claim(made, of_peak(results))
+    style.claim(made, of_peak(results, rows))
     return made
 
 
