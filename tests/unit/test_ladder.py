@@ -14,7 +14,7 @@ from matmul_sweep.catalogue.architectures import WARP
 from matmul_sweep.catalogue.layout import Layout
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES
-from matmul_sweep.experiment.report.facts.ladder import ladder
+from matmul_sweep.experiment.report.facts.ladder import gain, ladder
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
@@ -117,6 +117,17 @@ def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path):
     assert found["shared"]["interval"] == pytest.approx([1.9 / 1.1, 2.1 / 0.9])
     assert found["streamed"]["interval"] is None
     assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_steps_are_compared_that_one_sweep_timed_alone_and_no_others(tmp_path):
+    options = {"kernels": ["naive", "shared"], "shapes": GEMM, "caches": ["hot", "alone"]}
+    results = made_up(tmp_path, **options)
+    rows = results.of("gemm").leads.query("n == 1024")
+    slow, fast = (rows[rows.kernel == name].iloc[0] for name in options["kernels"])
+    assert gain(results, slow, fast)["quotient"] == slow.time_ms / fast.time_ms
+    others = [fast.replace(fast.sweep, "another"), fast.replace("alone", "hot")]
+    assert [gain(results, slow, other) for other in others] == [None, None]
+    assert gain(results, slow.replace("alone", "hot"), others[1]) is None
 
 
 def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_steps(tmp_path):

@@ -249,6 +249,18 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
     assert [x["library"]["name"] for x in found["gram"]] == ["cublas_dgemm", "cublas_dsyrk"]
 
 
+@pytest.mark.parametrize("sizes", [(1024, 4500), (32, 320, 640, 1024, 500, 2500, 4500)])
+def test_nothing_is_said_of_a_size_with_too_few_samples(tmp_path, sizes):
+    change = where(f"n in {sizes}", time_low_ms=None, time_high_ms=None)
+    kernels = [*FEW, "cpu_blas", "gram_naive", "gram_register_tile", "cublas_dgemm", "cublas_dsyrk"]
+    results = made_up(tmp_path, kernels=kernels, caches=["alone"], change=change)
+    results.ratios.loc[results.ratios.n.isin(sizes), ["ratio_low", "ratio_high"]] = None
+    quoted = {one["n"] for group in findings(results)["shares"].values() for one in group}
+    assert not quoted & {*sizes} and bool(quoted) == (len(sizes) == 2)
+    assert (ladder(results, "gemm")["gain"] is None) == (len(sizes) > 2)
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
 def test_what_held_the_card_back_is_a_letter_for_each_reason():
     assert limits_of("power_cap") == "p"
     assert limits_of("sw_thermal") == limits_of("hw_slowdown+hw_thermal") == "h"

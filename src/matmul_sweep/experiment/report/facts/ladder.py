@@ -13,6 +13,7 @@ from matmul_sweep.experiment.dataset.selection import (
     leading,
     leading_own,
     quotable,
+    quotient_interval,
     rate_unit,
     shapes_of,
     size_name,
@@ -23,9 +24,8 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.report.facts.bounds import predicted
 from matmul_sweep.experiment.report.facts.findings import marked, named
 from matmul_sweep.experiment.report.facts.held_back import counted, hot_loop
-from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.facts.source_code import source_code
-from matmul_sweep.experiment.report.numbers import ends, known
+from matmul_sweep.experiment.report.numbers import ends, known, significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.shapes import Shape
 
@@ -57,7 +57,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         if alike and (before is None or step["source"]["code"]):
             before = row
     climbed = stairs(results, steps, here)
-    high = heights(climbed, steps)
+    high = {s["name"]: s["rate"]["value"] for s in steps if s["name"] in climbed}
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
     own = own.sort_values("kernel", key=lambda names: names.map(results.position))
@@ -93,21 +93,6 @@ def stairs(
     ]
     lefts = [None, *rows[:-1]]
     return {row.kernel: gain(results, left, row) for left, row in zip(lefts, rows, strict=False)}
-
-
-def heights(
-    gains: dict[str, dict[str, Any] | None], steps: list[dict[str, Any]]
-) -> dict[str, float]:
-    """How high the stairs are, in the unit of the rates: the last one as its rate, each other one
-    lower by the gains to its right. Alone that is its own rate. In turn it is its rate at the clock
-    of the last step, since there each kernel has a clock of its own."""
-    rates = {step["name"]: step["rate"]["value"] for step in steps if step["rate"]}
-    found: dict[str, float] = {}
-    height, right = 0.0, None
-    for name, gain in reversed(gains.items()):
-        found[name] = height = height / right["quotient"] if right else rates[name]
-        right = gain
-    return dict(reversed(found.items()))
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:
@@ -222,8 +207,19 @@ def reduced_leads(results: Results, factor: int) -> dict[str, dict[str, Any]]:
 def gain(
     results: Results, before: pd.Series | None, row: pd.Series | None
 ) -> dict[str, Any] | None:
-    """The time of one step over another's; None if they cannot be compared."""
-    if before is None or row is None or not (found := quotient(results, before, row)):
+    """How many times as fast one step is as another, with the widest interval that theirs allow,
+    and whether it is faster, slower, neither, or the same to the digits that are printed. None if
+    one sweep did not time both alone: in turn they have two clocks, and two jobs may have had two
+    cards."""
+    if before is None or row is None or before.cache != "alone" or row.cache != "alone":
         return None
-    titles = {"from": results.title(before.kernel), "to": results.title(row.kernel)}
-    return {end: {"title": title} for end, title in titles.items()} | found.facts(results)
+    if before.sweep != row.sweep:
+        return None
+    quotient, ends_of = before.time_ms / row.time_ms, quotient_interval(before, row)
+    return {
+        "from": {"title": results.title(before.kernel)},
+        "to": {"title": results.title(row.kernel)},
+        "quotient": quotient,
+        "interval": ends(*ends_of),
+        "verdict": "same" if significant(quotient) == "1.00" else verdict_of(*ends_of),
+    }

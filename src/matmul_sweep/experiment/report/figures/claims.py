@@ -12,8 +12,8 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     verdict_of,
 )
+from matmul_sweep.experiment.report.facts.ladder import gain
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
-from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.numbers import significant
 
 ALIKE = 1.1  # errors this many times apart are no difference between kernels
@@ -80,9 +80,9 @@ def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
     ours = reduced[reduced.kernel.map(results.hand_written).astype(bool)]
     best = reduced if ours.empty else ours
     one, other = (own.loc[own.tflops.idxmax()] for own in (best, full))
-    found, error = quotient(results, other, one), one.mean_error / other.mean_error
+    found, error = gain(results, other, one), one.mean_error / other.mean_error
     if not found:
         return ""
     words = f"{times(error)} the error" if error >= 1 else f"{percent(error)} of the error"
-    return (f"{results.title(one.kernel)} is {times(found.value)} as fast as "
+    return (f"{results.title(one.kernel)} is {times(found['quotient'])} as fast as "
             f"{results.title(other.kernel)}, with {words}")  # fmt: skip

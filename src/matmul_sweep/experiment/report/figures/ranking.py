@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -31,8 +31,8 @@ ABOVE = 0.13  # of the highest bar: the height of the words above one
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
 def ladder(results: Results) -> Figure:
     """The ladder as a staircase: each bar with its gain over the one to its left, which is the
-    quotient of their heights, and the fastest library beside the highest. Without a GPU it is the
-    published set's."""
+    quotient of their heights, and the fastest library beside the highest; in turn without gains.
+    Without a GPU it is the published set's."""
     whole = results.whole or results
     climbed = ladder_shown(whole, results.product.name)
     heights, unit = climbed["heights"], climbed["unit"]
@@ -58,13 +58,11 @@ def ladder(results: Results) -> Figure:
     ax.grid(visible=False, axis="x")
     other = published(whole)
     card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
-    # In turn a bar is as high as if it had the clock of the last one.
-    clock = "" if climbed["way"] == "alone" else f", at the clock of {steps[-1]['title']}"
-    ax.set_title(f"{unit} at n = {climbed['size']}{clock}{card}", loc="left")
+    ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     # Alone sentences tell the fastest library only.
     told = fastest if climbed["way"] == "alone" else top["shares"]
-    style.claim(made, as_fast(heights, known, top["title"], told))
+    style.claim(made, as_fast(climbed["gain"], top["title"], told))
     return made
 
 
@@ -87,14 +85,11 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
                    labelsize=style.SMALL_TEXT - 0.5, pad=6 + 12 * lines)  # fmt: skip
 
 
-def as_fast(
-    heights: Mapping[str, float], steps: Mapping[str, Any], title: str,
-    shares: Sequence[dict[str, Any]],
-) -> str:  # fmt: skip
+def as_fast(gain: dict[str, Any] | None, title: str, shares: Sequence[dict[str, Any]]) -> str:
     """How the highest bar, which has this title, compares with the first one and the libraries;
-    empty if it is the first one and no library has an interval."""
-    first, gain = next(iter(heights)), max(heights.values()) / next(iter(heights.values()))
-    said = [f"{significant(gain)} times as fast as {steps[first]['title']}"] if gain > 1 else []
+    empty if it cannot be compared."""
+    said = [f"{significant(gain['quotient'])} times as fast as {gain['from']['title']}"
+            ] if gain else []  # fmt: skip
     said += [
         f"{words} {share['library']['title']}"
         for share in shares
