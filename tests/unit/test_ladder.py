@@ -73,6 +73,18 @@ def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path):
     assert own["ran"] == chosen.name and own["layout"]["tile"] == chosen.tile
 
 
+def test_a_step_that_only_a_dispatch_ran_alone_has_its_rate(tmp_path):
+    def change(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows[(rows.kernel != "three_products") | (rows.cache == "hot")]
+
+    options = {"caches": ["hot", "alone"], "change": change}
+    kernels = ["streamed", "three_products", "sgemm_split"]
+    found = steps(tmp_path, kernels, {"gemm": (4096,)}, **options)
+    own, dispatch = found["three_products"], found["sgemm_split"]
+    assert own["rate"] == dispatch["rate"] and own["rate"]["limits"] == ""
+    assert dispatch["before"]["from"]["title"] == "streamed"  # not itself
+
+
 def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path):
     found = steps(tmp_path, ["naive", "direct"])
     expected = {"size": "4096", "busy": ["multiply", "issue"], "wait": "barrier",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.entries import Variant, kernel_name
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     at,
@@ -33,8 +33,8 @@ from matmul_sweep.operations.shapes import Shape
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step of an operation in the data set, and what all of them gain."""
     results = whole.of(operation, reduced=True)
-    led, timed = fastest(results.leads), fastest(results.timed())
     shape = results.compared or largest(results.summary)
+    led = fastest(results.leads)
     here = at(led, shape) if shape else led[:0]
     unit, factor = rate_unit(here.tflops)
     way = leading(here)
@@ -43,8 +43,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     for name in filter(results.hand_written, results.present):
         assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
-        found = [at(table[table.kernel == name], place) for table in (led, timed)]
-        row = next((row for own in found for _, row in own.iterrows()), None)
+        row = row_of(results, name, place)
         step = described(results, name, row, place) | {
             "rate": None if row is None else marked(row, factor, way),
             "shares": [] if row is None else shares(results, row, factor),
@@ -53,7 +52,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             "before": gain(results, before if place == shape else None, row),
         }
         steps.append(step)
-        alike = row is not None and row.name in here.index
+        alike = row is not None and row.name in here.index and row.kernel == name
         if alike and (before is None or step["source"]["code"]):
             before = row
     climbed = stairs(results, steps, here)
@@ -76,6 +75,15 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         "lead": lead(whole.of(operation), factor),
         "reduced": reduced_leads(results, factor),
     }
+
+
+def row_of(results: Results, name: str, shape: Shape) -> pd.Series | None:
+    """A kernel's time at a shape: of those that lead its own, or else that of a dispatch which ran
+    it; without one that in turn. None if it was not timed."""
+    led, timed = at(fastest(results.leads), shape), at(fastest(results.timed()), shape)
+    ran = led.ran.map(kernel_name)
+    found = pd.concat([led[led.kernel == name], led[ran == name], timed[timed.kernel == name]])
+    return next((row for _, row in found.iterrows()), None)
 
 
 def stairs(
