@@ -81,7 +81,7 @@ def test_a_step_that_only_a_dispatch_ran_alone_has_its_rate(tmp_path):
     kernels = ["streamed", "three_products", "sgemm_split"]
     found = steps(tmp_path, kernels, {"gemm": (4096,)}, **options)
     own, dispatch = found["three_products"], found["sgemm_split"]
-    assert own["rate"] == dispatch["rate"] and own["rate"]["limits"] == ""
+    assert own["rate"] == dispatch["rate"] and "t" not in own["rate"]["limits"]
     assert dispatch["before"]["from"]["title"] == "streamed"  # not itself
 
 
@@ -172,6 +172,16 @@ def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path):
     assert lead["workspace_bytes"] == pytest.approx(16 * 4500 * (4608 + 4608), rel=0.01)
     assert lead["slower_at"] == ["2500"] and lead["errors"] == [1e-7, 1e-7]
     assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_a_library_that_knows_no_symmetry_is_said_to_compute_all_of_c(tmp_path):
+    libraries = ["cublas_dgemm", "cublas_dsyrk", "cublas_gram_bf16", "cublas_sgemm"]
+    shapes = {"gemm": (320,), "gram": (500,), "gram_bf16": (512,)}
+    results = made_up(tmp_path, kernels=["naive", "gram", "bgram", *libraries], shapes=shapes)
+    found = [share for name in shapes for step in ladder(results, name)["steps"]
+             for share in step["shares"]]  # fmt: skip
+    said = {share["library"]["name"] for share in found if share["computes_all"]}
+    assert said == {"cublas_dgemm", "cublas_gram_bf16"} and len(found) == len(libraries)
 
 
 # What a hot loop has in place of its own instructions, what bounds it, and the share of the peak.

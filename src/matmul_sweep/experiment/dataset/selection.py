@@ -296,6 +296,14 @@ class Results:
         """Whether it leaves one triangle of C unchanged."""
         return kernel in self.catalogue and self.catalogue[kernel].writes != "full"
 
+    def computes_all(self, library: str) -> bool:
+        """Whether a library's entry computes all of a symmetric C: none with its routine leaves a
+        triangle unchanged."""
+        if library not in self.catalogue or not self.product.symmetric:
+            return False
+        routine = self.catalogue[library].library
+        return all(k.writes == "full" for k in self.catalogue.values() if k.library == routine)
+
     def of_document(self, document: str) -> list[str]:
         """Kernels of the catalogue that a document describes."""
         return [name for name, kernel in self.catalogue.items() if document in kernel.documents]

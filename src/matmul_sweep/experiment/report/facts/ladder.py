@@ -164,8 +164,8 @@ def pairs_of(results: Results, row: pd.Series) -> pd.DataFrame:
 
 
 def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]]:
-    """The times of the libraries that fill C over a row's, from pairs of neighbours, and their
-    rates there."""
+    """The times of the libraries that fill C over a row's, from pairs of neighbours, their rates
+    there, and whether they compute all of a symmetric C."""
     return [
         {
             "library": named(results, pair.baseline),
@@ -173,6 +173,7 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
             "rate": row.tflops * factor / pair.ratio,
             "interval": ends(pair.ratio_low, pair.ratio_high),
             "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
+            "computes_all": results.computes_all(pair.baseline),
         }
         for pair in at(pairs_of(results, row), shape_of(row)).itertuples()
     ]
