@@ -62,6 +62,7 @@ function draw(data, form) {
   const chosen = settled(data, form);
   const lines = data.lines.filter(line => fits(line, chosen));
   const layout = fitted(structuredClone({ ...data.layout, ...(lines[0]?.axes ?? data.nothing) }), lines.length);
+  document.getElementById("ways").textContent = [...new Set(lines.map(line => line.way))].join("");
   Plotly.react("plot", structuredClone(lines.map(line => line.trace)), layout, data.config);
 
   const absent = data.absent.filter(item => fits(item, chosen));

@@ -63,8 +63,12 @@ def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(lines, r
 
 def test_what_was_timed_alone_is_a_series_of_its_own(tmp_path):
     results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], caches=["hot", "alone"])
-    found = drawn(results).groupby("series").quantity.agg(set)
+    lines = drawn(results)
+    found = lines.groupby("series").quantity.agg(set)
     assert found[SQUARE + ALONE] == found[SQUARE]
+    ways = lines.groupby("series").way.agg(set)
+    assert ways[SQUARE + ALONE] == {" · alone, at its own clock"}
+    assert ways[SQUARE] == {" · in turn, hot"}
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):

@@ -10,13 +10,13 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
-    leading,
     processor,
     rate_unit,
     size_name,
 )
 from matmul_sweep.experiment.report.explore.axes import GRID, PARITY, PERCENT, axes, titled
 from matmul_sweep.experiment.report.explore.points import (
+    ALONE,
     ERROR,
     PLACE,
     plain,
@@ -24,8 +24,8 @@ from matmul_sweep.experiment.report.explore.points import (
     speedup_words,
 )
 from matmul_sweep.experiment.report.facts.published import stand_in
-from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
-from matmul_sweep.experiment.report.figures.figure_base import look
+from matmul_sweep.experiment.report.facts.random_shapes import drawn_ratios
+from matmul_sweep.experiment.report.figures.figure_base import look, way_note
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
@@ -66,9 +66,11 @@ def lines_of(view: Results, unit: Unit, where: str = "") -> Iterator[dict[str, A
     drawn = drawn.sort_values(["place", "work"], kind="stable")
     names = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     drawn["name"] = names + where
+    ways = {True: way_note(view, view.timed(cache="alone")), False: way_note(view, view.timed())}
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
-        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
+        way = ways[chosen["series"].endswith(ALONE)]
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0]), "way": way}
 
 
 def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
@@ -108,19 +110,16 @@ def symbol(view: Results, own: Look, row: pd.Series) -> str:
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
     """The speed-ups of each dispatch at shapes drawn at random, the lowest first."""
     across = PERCENT | titled("shapes with this speed-up or a lower one")
-    for kernel in drawn_kernels(results):
-        rows = drawn_ratios(results, kernel)
-        if len(rows):
-            alone = ", alone" if leading(rows) == "alone" else ""
-            upright = titled(f"time of the fastest library / kernel time{alone}")
-            view = results.of(rows.operation.iloc[0])
-            texts = [f"{size_name(shape_of(row))}<br>{plain(speedup_words(view, row))}"
-                     for row in rows.itertuples()]  # fmt: skip
-            places = [(place + 1) / len(rows) for place in range(len(rows))]
-            drawn = dots(view, kernel, places, rows.ratio, texts)
-            both = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
-            yield {"operation": view.product.name, "series": RANDOM, "trace": drawn, "axes": both,
-                   "quantity": "speed-up over the library"}  # fmt: skip
+    for kernel, rows in drawn_ratios(results).items():
+        view = results.of(rows.operation.iloc[0])
+        upright = titled("time of the fastest library / kernel time")
+        texts = [f"{size_name(shape_of(row))}<br>{plain(speedup_words(view, row))}"
+                 for row in rows.itertuples()]  # fmt: skip
+        places = [(place + 1) / len(rows) for place in range(len(rows))]
+        drawn = dots(view, kernel, places, rows.ratio, texts)
+        both = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
+        yield {"operation": view.product.name, "series": RANDOM, "trace": drawn, "axes": both,
+               "quantity": "speed-up over the library", "way": way_note(view, rows)}  # fmt: skip
 
 
 def dots(

@@ -23,12 +23,21 @@ A_FEW = 2  # shapes: one says nothing of others
 SHARES = {"worst": 0.0, "median": 0.5}
 
 
-def drawn_kernels(results: Results) -> list[str]:
-    """The dispatches with rows of random shapes, in the catalogue's order."""
-    rows = own_choice(results, results.summary[results.drawn(results.summary)])
-    return [
-        name for name in results.order if results.is_dispatch(name) and name in set(rows.kernel)
-    ]
+def random_shapes(results: Results) -> list[dict[str, Any]]:
+    """What is reported of each dispatch that was timed beside a library at random shapes."""
+    return [random_facts(results, kernel, rows) for kernel, rows in drawn_ratios(results).items()]
+
+
+def drawn_ratios(results: Results) -> dict[str, pd.DataFrame]:
+    """The ratios of each dispatch, in the catalogue's order, at random shapes to the fastest rival
+    that fills C there, the lowest first, with `class`, that of the shape, and `throttled`; without
+    those of too few pairs, or left to another dispatch. Only of a few shapes at least."""
+    rows = own_choice(results, results.launches[results.drawn(results.launches)])
+    ratios = results.ratios[~results.ratios.baseline.map(results.writes_half).astype(bool)]
+    held = rows[[*POINT, "kernel", "cache", "throttled"]].merge(ratios)
+    dispatches = filter(results.is_dispatch, results.order)
+    drawn = {kernel: classed(held[held.kernel == kernel]) for kernel in dispatches}
+    return {kernel: rows for kernel, rows in drawn.items() if len(rows) >= A_FEW}
 
 
 def own_choice(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
@@ -39,29 +48,12 @@ def own_choice(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(ran == own) | (rows.ran == "")]
 
 
-def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
-    """The ratios of a dispatch at random shapes to the fastest rival that fills C there, the lowest
-    first, with `class`, that of the shape; without those of too few pairs, or left to another
-    dispatch."""
-    chosen = own_choice(results, results.summary[results.drawn(results.summary)])
-    rows = results.ratios[results.drawn(results.ratios)]
-    rows = rows.merge(chosen[[*POINT, "kernel", "cache"]].drop_duplicates())
-    rows = rows[(rows.kernel == kernel) & ~rows.baseline.map(results.writes_half).astype(bool)]
-    rows = to_fastest(rows[rows.cache == leading(rows)])
-    rows = quotable(rows.sort_values("ratio", kind="stable"))
+def classed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those of a dispatch's ratios that lead, to the fastest library, with the shapes' classes."""
+    rows = quotable(to_fastest(rows[rows.cache == leading(rows)]))
+    rows = rows.sort_values("ratio", kind="stable")
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
-
-
-def random_shapes(results: Results) -> list[dict[str, Any]]:
-    """What is reported of each dispatch that was timed beside a library at random shapes."""
-    return [random_facts(results, kernel, rows) for kernel, rows in panels_of(results).items()]
-
-
-def panels_of(results: Results) -> dict[str, pd.DataFrame]:
-    """The ratios of each dispatch that was timed at a few random shapes beside a library."""
-    drawn = {kernel: drawn_ratios(results, kernel) for kernel in drawn_kernels(results)}
-    return {kernel: rows for kernel, rows in drawn.items() if len(rows) >= A_FEW}
 
 
 def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Any]:
@@ -69,8 +61,6 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
     operation = operation_of(shape_of(rows.iloc[0]))
     classes = [(name, rows[rows["class"] == name]) for name in (*operation.classes, COMPACT)]
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-    timed = results.summary[results.drawn(results.summary)]
-    timed = timed[(timed.kernel == kernel) & (timed.cache == leading(rows))]
     rivals = [name for name in results.order if name in set(rows.baseline)]
     return {
         "operation": operation.name,
@@ -79,7 +69,7 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
         "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
         "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")},
         "rivals": [results.title(name) for name in rivals],
-        "way": way_of(timed),
+        "way": way_of(rows),
     }
 
 

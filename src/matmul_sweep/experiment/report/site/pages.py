@@ -27,7 +27,7 @@ from matmul_sweep.experiment.report.facts.published import DataSet, entries
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import operations
 from matmul_sweep.experiment.report.facts.ways import WAYS, speedups, widest
-from matmul_sweep.experiment.report.figures.figure_base import source_line, way_note
+from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.experiment.report.site.bars import bars
 from matmul_sweep.experiment.report.site.pictures import pictures
@@ -72,8 +72,7 @@ def page(name: str, results: Results, filled: Mapping[str, Any], pages: Mapping[
 
 def explored(results: Results) -> dict[str, str]:
     data = json.dumps(page_data(results), allow_nan=False, separators=(",", ":"))
-    note = way_note(results, results.timed())
-    return {"library": packed(get_plotlyjs()), "data": packed(data), "note": note}
+    return {"library": packed(get_plotlyjs()), "data": packed(data)}
 
 
 def packed(text: str) -> str:
