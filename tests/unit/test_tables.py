@@ -166,12 +166,14 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path):
     assert (first["n"], shown["copies"]["n"]) == (32, 1024)
 
 
-def test_the_checks_of_the_timer_are_told_if_somebody_made_them(results, tmp_path):
-    told = timer(results)
-    assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
-    assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
+def test_the_checks_of_the_timer_are_told_if_somebody_made_them(tmp_path):
+    options = {"kernels": ["naive", "cublas_sgemm"], "caches": ["cold", "alone"]}
+    told = timer(made_up(tmp_path / "checked", **options, checked=True))
+    # The made-up times are 1.2 times as long cold, and 1.02 times those of do_bench.
+    assert (told["empty_us"], told["difference"]) == pytest.approx((3, 1 - 1.02 / 1.2))
+    assert (told["of"], told["n"]) == (["cuBLAS SGEMM"], 1024)
     unchecked = timer(made_up(tmp_path, kernels=["naive"]))
-    assert unchecked == {"empty_us": None, "of": [], "difference": None}
+    assert unchecked == {"empty_us": None, "n": None, "of": [], "difference": None}
 
 
 def test_the_documents_numbers_beside_ours(results):

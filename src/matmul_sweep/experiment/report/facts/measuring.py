@@ -3,8 +3,8 @@ of the timer found. What it cannot show is left out."""
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import Results, power_capped, quotable, squares
-from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.dataset.selection import Results, quotable, squares
+from matmul_sweep.experiment.dataset.tables import POINT, PRODUCT
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations.gemm import GEMM
 
@@ -18,14 +18,15 @@ SHOWN_BY = {
 
 def timer(results: Results) -> dict[str, Any]:
     """What the timer reads for an empty kernel in µs, and by how much another program's times of
-    cold products, below the power limit, differ from ours at most; each None if nobody checked.
-    `of`: whose products these were."""
+    the largest products differ from ours alone at most; each None if nobody checked. `of`: whose
+    products these were, of `n`."""
     empty = results.timer_check[results.timer_check.n.isna()].time_ms
-    ours = results.timed(cache="cold")
-    ours = ours[~power_capped(ours.throttled)]
-    both = results.cross_check.merge(ours, on=["variant", *POINT, "cache"])
+    key = ["variant", *PRODUCT, "fill", "mode"]
+    both = results.cross_check[[*key, "do_bench_ms"]].merge(results.timed(cache="alone"), on=key)
+    both = both[both.n == both.n.max()]
     return {
         "empty_us": known(empty.max() * 1e3),
+        "n": known(both.n.max()),
         "of": [results.title(name) for name in results.order if name in set(both.kernel)],
         "difference": known((both.time_ms / both.do_bench_ms - 1).abs().max()),
     }
