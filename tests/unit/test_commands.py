@@ -180,7 +180,6 @@ def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name
     [
         ({"device": [{"gpu": None}]}, "measured without a GPU"),
         ({"device": [{"dirty": True}]}, "modified"),
-        ({"device": [{"commit": "abc+def"}]}, "several commits"),
         ({"device": [{"code": "0ther"}]}, "another scripts/steps/measure.py"),
         ({"kernels": [{"sha256": "01d"}]}, "another naive/32"),
         ({"ceilings": [{"sha256": "01d"}]}, "another scripts/steps/ceilings.py"),
