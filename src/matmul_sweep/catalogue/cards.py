@@ -1,4 +1,5 @@
-"""What the models of cards have that data sets are of, by the names that the driver gives them."""
+"""What the models of cards have of which there are published sets, by the names that the driver
+gives them."""
 
 from dataclasses import dataclass
 
@@ -30,14 +31,6 @@ class Card:
 
 
 CARDS = {
-    "Tesla V100-SXM2-16GB": Card("7.0", 80, 1530, 900, 16, 6, 300),
-    "Tesla V100-SXM2-32GB": Card("7.0", 80, 1530, 900, 32, 6, 300),
-    "Tesla T4": Card("7.5", 40, 1590, 320, 16, 4, 70),
-    "NVIDIA A100-PCIE-40GB": Card("8.0", 108, 1410, 1555, 40, 40, 250),
-    "NVIDIA A100-SXM4-40GB": Card("8.0", 108, 1410, 1555, 40, 40, 400),
-    "NVIDIA A100 80GB PCIe": Card("8.0", 108, 1410, 1935, 80, 40, 300),
-    "NVIDIA A100-SXM4-80GB": Card("8.0", 108, 1410, 2039, 80, 40, 400),
-    "NVIDIA H100 PCIe": Card("9.0", 114, 1755, 2000, 80, 50, 350),
     "NVIDIA H100 80GB HBM3": Card("9.0", 132, 1980, 3350, 80, 50, 700),
     "NVIDIA H200": Card("9.0", 132, 1980, 4800, 141, 60, 700),
 }

@@ -18,13 +18,7 @@ from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.check import consistency, facts, machine, plan, samples
 from matmul_sweep.experiment.check.data_set import SAMPLES, DataSet
 from matmul_sweep.experiment.dataset.selection import changed_variants
-from matmul_sweep.experiment.dataset.tables import (
-    BEFORE,
-    NEEDED,
-    OPTIONAL,
-    read_folder,
-    version_of,
-)
+from matmul_sweep.experiment.dataset.tables import NEEDED, OPTIONAL, read_folder, version_of
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
@@ -82,8 +76,7 @@ def other_version(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     remedy = "measure again, or check out the version that measured it (--earlier accepts it)"
     version, file = version_of(data.device), data.folder / "device.json"
     if version != VERSION:
-        known = "a version before 1.0.0" if version == BEFORE else f"version {version}"
-        yield f"{file}: {known} measured it, and this is {VERSION}; {remedy}"
+        yield f"{file}: version {version} measured it, and this is {VERSION}; {remedy}"
     others = other_sources(data.device, data["kernels.csv"], data["ceilings.csv"], catalogue)
     if others:
         yield f"{file}: of another {', '.join(others)} than this checkout's; {remedy}"

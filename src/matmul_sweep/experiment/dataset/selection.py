@@ -577,13 +577,8 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    return f"earlier kernels, {version_of(results.device)}" if results.earlier else ""
-
-
-def version_of(device: Mapping[str, Any]) -> str:
-    """Which version's kernels a data set measured."""
-    version = device.get("version")
-    return f"of version {version}" if version else "before 1.0.0"
+    version = results.device["version"]
+    return f"earlier kernels, of version {version}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
-from matmul_sweep.experiment.plan import cluster, configuration
+from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import CPU, GPU
 from matmul_sweep.launch.driver import NoDevice
@@ -168,7 +168,7 @@ class Run:
             sys.exit(f"error: {error}")
 
     def check(self, rules: set[str]) -> None:
-        """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
+        """Raise UserError if jobs of these rules miss their GPU; say
         now what would keep a set of theirs from being published."""
         if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
             print(UNPUBLISHABLE, file=sys.stderr)
@@ -184,8 +184,6 @@ class Run:
                 "jobs are sent to other machines, but GPUs are counted on this one: use "
                 "--workflow-profile profiles/slurm, or --set-resource-scopes gpu=local timing=local"
             )
-        if hasattr(self.workflow.executor_settings, "array_jobs"):
-            cluster.check_slurm(self.workflow.executor_settings, self.workflow.workdir_init)
 
     def end(self) -> None:
         """Write down what was made, and tell the verdict."""

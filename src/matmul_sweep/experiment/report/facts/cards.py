@@ -20,7 +20,6 @@ from matmul_sweep.experiment.dataset.selection import (
     power_capped,
     processor,
     quotable,
-    version_of,
     version_words,
 )
 from matmul_sweep.experiment.report.facts.ladder import lead
@@ -55,7 +54,7 @@ def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
     a library was timed beside it."""
     return [
         {"card": processor(one.device), "date": str(one.device.get("date"))}
-        | {"version": version_of(one.device) if one.earlier else "today's"}
+        | {"version": f"of version {one.device['version']}" if one.earlier else "today's"}
         | best
         for one in sets
         if one.device.get("gpu")

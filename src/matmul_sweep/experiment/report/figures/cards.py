@@ -8,12 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    in_words,
-    processor,
-    version_of,
-)
+from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
 from matmul_sweep.experiment.report.facts.cards import points, roof
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
@@ -56,8 +51,8 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
     """From how many times to how many times as fast this card is as the first other one."""
     other, here, rows = panels[0]
     low, high = (significant(float(end)) for end in (rows.faster.min(), rows.faster.max()))
-    same = version_of(results.device) == version_of(other.device)
-    kernels = "" if same else f" with kernels {version_of(other.device)}"
+    here_version, version = (one.device["version"] for one in (results, other))
+    kernels = "" if version == here_version else f" with kernels of version {version}"
     return (
         f"{processor(results.device)} is {low} to {high} times as fast as "
         f"{processor(other.device)}{kernels} in {in_words(here.product)}"
