@@ -6,7 +6,7 @@ asked.
     python scripts/multiply.py gram_register_tile 100x49
     python scripts/multiply.py my_kernel 33
 
-If a product is several launches, each is timed too. Without a GPU, a CUDA kernel runs on the CPU,
+Without a GPU, a CUDA kernel runs on the CPU,
 thread by thread. It is checked but not timed.
 """
 
@@ -25,7 +25,7 @@ from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
-from matmul_sweep.experiment.measure.timing import product_ms, stages_ms
+from matmul_sweep.experiment.measure.timing import product_ms
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.settings import EMULATION, GPU, place_of
 from matmul_sweep.experiment.verify.runner import Runner, WrongAccess, runner
@@ -95,8 +95,6 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         print("Duration: not timed, because the threads ran one after another on the CPU")
     else:
         print(f"Duration: {time_ms / 1e3:.6f} s")
-    for function, stage_ms in stages_ms(run, variant, shape, *inputs):
-        print(f"  {function}: {stage_ms / 1e3:.6f} s")
 
 
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:

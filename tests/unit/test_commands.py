@@ -11,7 +11,6 @@ from made_up_data import publishable
 from support import (
     ROOT,
     Command,
-    the_catalogue,
 )
 
 from matmul_sweep.experiment.dataset.crate import CRATE
@@ -37,11 +36,6 @@ def test_without_the_packages_a_script_says_so(name):
     done = subprocess.run(command, env={}, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "run this with `uv run python`" in done.stderr
-
-
-def test_help_lists_the_kernels(command):
-    shown = " ".join(command("multiply", "--help").out.split())
-    assert f"kernels/catalogue.yaml: {', '.join(the_catalogue())}." in shown
 
 
 @pytest.mark.usefixtures("no_gpu")

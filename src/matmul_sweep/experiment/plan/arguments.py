@@ -4,7 +4,6 @@ import argparse
 import logging
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,22 +18,10 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
 class Parser(argparse.ArgumentParser):
     """Reports a wrong command line like any other mistake of the user."""
 
-    names_kernels = False
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # -4x4x4 is a wrong shape, like -4; argparse would take it for options.
         self._negative_number_matcher = re.compile(r"-\d")
-
-    def format_help(self) -> str:
-        if self.names_kernels:
-            from matmul_sweep.dispatch.catalogue import (
-                load_catalogue,  # here, for programs without one
-            )
-
-            names = f"Kernels, from {DEFAULT_CATALOGUE}: {', '.join(load_catalogue())}."
-            self.epilog = textwrap.fill(names, break_on_hyphens=False)
-        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
@@ -46,8 +33,9 @@ def parser(description: str | None) -> Parser:
 
 
 def add_variant(arguments: Parser) -> None:
-    arguments.names_kernels = True
-    arguments.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
+    arguments.add_argument(
+        "variant", help="a kernel of the catalogue (its first variant), or a variant: shared/16"
+    )
     add_catalogue(arguments)
 
 
