@@ -33,7 +33,7 @@ from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import fills, parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, command_line
 from matmul_sweep.process.progress import told_if_slow
 
 CUBIN = "instruments.cubin"
@@ -113,12 +113,15 @@ def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    arguments.add_variant(parser)
+    parser.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
+    arguments.add_catalogue(parser)
     parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
     parser.add_argument("--print", action="store_true", help="print A, B and C")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
-    arguments.add_hang_seconds(parser)
+    parser.add_argument(
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
+    )
     options = parser.parse_args()
 
     variant = load_catalogue(options.catalogue).variant(options.variant)

@@ -41,7 +41,6 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Begi
             resource_settings=SimpleNamespace(cores=8),
             global_resources={"gpu": SimpleNamespace(value=2)},
             non_local_exec=away or elsewhere,
-            executor_settings=None,
         )
         return Run(workflow, config, tmp_path)
 

@@ -69,8 +69,8 @@ def other_model(data: DataSet) -> Iterator[str]:
         if device[key] != getattr(known, key):
             what = f"{key} is '{device[key]}', and {device['gpu']} has {getattr(known, key)}"
             yield data.said("device.json", what)
-    for key, most in known.at_most.items():
-        if (device.get(key) or 0) > most:
+    for key in ("memory_bytes", "l2_bytes", "power_limit_w"):
+        if (device.get(key) or 0) > (most := getattr(known, key)):
             what = f"{key} is '{device[key]}', above the {most} that {device['gpu']} has"
             yield data.said("device.json", what)
 

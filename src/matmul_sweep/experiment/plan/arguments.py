@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from matmul_sweep.process.errors import HANG_SECONDS, UserError
+from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
@@ -30,13 +30,6 @@ class Parser(argparse.ArgumentParser):
 def parser(description: str | None) -> Parser:
     """A parser whose --help shows `description` (a script's docstring) and every default."""
     return Parser(description=description, formatter_class=HelpFormatter)
-
-
-def add_variant(arguments: Parser) -> None:
-    arguments.add_argument(
-        "variant", help="a kernel of the catalogue (its first variant), or a variant: shared/16"
-    )
-    add_catalogue(arguments)
 
 
 def add_catalogue(arguments: argparse.ArgumentParser) -> None:
@@ -63,12 +56,6 @@ def add_data_set(arguments: argparse.ArgumentParser) -> None:
     add_catalogue(arguments)
     arguments.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="folders of data sets to compare with"
-    )
-
-
-def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
-    arguments.add_argument(
-        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
     )
 
 

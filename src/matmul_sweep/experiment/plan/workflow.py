@@ -168,8 +168,8 @@ class Run:
             sys.exit(f"error: {error}")
 
     def check(self, rules: set[str]) -> None:
-        """Raise UserError if jobs of these rules miss their GPU; say
-        now what would keep a set of theirs from being published."""
+        """Raise UserError if jobs of these rules miss their GPU; say now what would keep a set of
+        theirs from being published."""
         if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
             print(UNPUBLISHABLE, file=sys.stderr)
         if not self.sent_off() and self.device == GPU and rules & ON_GPU:
