@@ -20,8 +20,6 @@ from matmul_sweep.experiment.check.machine import too_fast
 from matmul_sweep.experiment.dataset.derived import pair_ratios, summarise
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
-    NEEDED,
-    OPTIONAL,
     TIMES,
     product_of,
     read_folder,
@@ -64,7 +62,7 @@ def wanted(table: pd.DataFrame) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def whole() -> DataSet:
     """A part of a published set, as a run of few kernels at few shapes would leave it."""
-    device, tables = read_folder(CHECKED, NEEDED, OPTIONAL)
+    device, tables = read_folder(CHECKED)
     configuration = device["configuration"]
     configuration["sweeps"] = {
         name: configuration["sweeps"][name] | {"shapes": SHAPES[name], "kernels": KERNELS[name]}

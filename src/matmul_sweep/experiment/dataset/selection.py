@@ -18,8 +18,7 @@ import pandas as pd
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul_sweep.experiment.dataset.tables import (
-    NEEDED,
-    OPTIONAL,
+    EVERY,
     POINT,
     PRODUCT,
     read_folder,
@@ -326,12 +325,8 @@ class Results:
 
 
 def load_results(folder: Path, catalogue: Catalogue) -> Results:
-    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
-
-    Only device.json and summary.csv must exist; a missing table counts as one without rows.
-    """
-    others = {*NEEDED, *OPTIONAL} - {"summary.csv", "samples.csv.gz"}
-    device, read = read_folder(folder, ["summary.csv"], others)
+    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file."""
+    device, read = read_folder(folder, {*EVERY} - {"samples.csv.gz"})
     # A copy has its columns side by side in memory, so selecting rows is several times faster.
     tables = {kind.partition(".")[0]: table.copy() for kind, table in read.items()}
     summary = tables["summary"]

@@ -200,8 +200,7 @@ COLUMNS = {name: table.columns for name, table in TABLES.items()}
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
 NEEDED = [name for name, table in TABLES.items() if table.place == SET]
-# A data set is complete without these.
-OPTIONAL = [name for name, table in TABLES.items() if table.place in (EXTRA, LOCAL)]
+EVERY = [name for name, table in TABLES.items() if table.place != JOB]
 DATA_SET = ["device.json", *NEEDED]
 TEXTS = [column.name for column in DICTIONARY.values() if column.kind == TEXT]
 
@@ -311,19 +310,19 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
 
 
 def read_folder(
-    folder: Path, needed: Collection[str], optional: Collection[str]
+    folder: Path, kinds: Collection[str] = EVERY
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-    """device.json and these tables of a data set by their file names; an optional one that is
-    missing is without rows. Raises UserError for a missing, cut or foreign file, and for columns
-    that the version which measured it does not write."""
+    """device.json and these tables of a data set by their file names; one that a set need not have
+    and that is missing is without rows. Raises UserError for a missing, cut or foreign file, and
+    for columns that the version which measured it does not write."""
     import pandas as pd
 
     device = read_json(folder / "device.json")
     if not isinstance(device, dict):
         raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
     version, tables = version_of(device), {}
-    for kind in (*needed, *optional):
-        if kind in needed or (folder / kind).exists():
+    for kind in kinds:
+        if kind in NEEDED or (folder / kind).exists():
             tables[kind] = read_table(kind, folder / kind, version)
         else:
             tables[kind] = pd.DataFrame(columns=COLUMNS[kind])
