@@ -34,7 +34,7 @@ def main() -> None:
     else:
         table = against_itself(options.data)
         write_table(table, TIMER, options.data / TIMER)
-        table = table.drop(columns="uuid")
+        table = table.dropna(axis="columns").drop(columns="uuid")
     print(table.to_string(index=False, float_format="{:.5g}".format))
 
 

@@ -6,8 +6,7 @@ asked.
     python scripts/multiply.py gram_register_tile 100x49
     python scripts/multiply.py my_kernel 33
 
-Without a GPU, a CUDA kernel runs on the CPU,
-thread by thread. It is checked but not timed.
+Without a GPU, a CUDA kernel runs on the CPU, thread by thread. It is checked but not timed.
 """
 
 import environment  # noqa: F401

@@ -572,8 +572,7 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    version = results.device["version"]
-    return f"earlier kernels, of version {version}" if results.earlier else ""
+    return f"earlier kernels, of version {results.device['version']}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:
