@@ -3,8 +3,7 @@
     python scripts/check_timer.py itself --data results/local
     python scripts/check_timer.py do_bench --data results/local
 
-`itself` times an empty kernel, and cuBLAS's float32 squares alternately while the card's state is
-recorded and while it is not. `do_bench` compares the data set's times of cuBLAS and of the
+`itself` times an empty kernel. `do_bench` compares the data set's times of cuBLAS and of the
 dispatches with those of Triton's do_bench: run it with a Python that has this project, PyTorch and
 Triton. Each writes a table into the folder of the data set.
 """
@@ -35,7 +34,7 @@ def main() -> None:
     else:
         table = against_itself(options.data)
         write_table(table, TIMER, options.data / TIMER)
-        table = table.drop(columns="uuid")
+        table = table.dropna(axis="columns").drop(columns="uuid")
     print(table.to_string(index=False, float_format="{:.5g}".format))
 
 

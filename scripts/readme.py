@@ -38,10 +38,11 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.process.errors import UserError, command_line
+from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import ROOT
 
+README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
 TIMES = "time_loglog.svg"  # the documents' chart, in a data set's folder
 
 
@@ -133,17 +134,13 @@ def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:
     )
 
 
-def pages(data_sets: Sequence[DataSet], readme: Path, kernels: Path) -> dict[Path, str]:
-    """The new text of the pages. Raises UserError naming a page that lacks its markers."""
+def pages(data_sets: Sequence[DataSet]) -> dict[Path, str]:
+    """The new text of the pages."""
     written = {}
-    for name, page in {"published": readme, "ladder": kernels}.items():
-        text = block(name, page, data_sets)
-        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        before, found, marked = page.read_text().partition(start)
-        _, ended, after = marked.partition(end)
-        if not (found and ended):
-            raise UserError(f"{page}: it has no lines {start.strip()} and {end}")
-        written[page] = before + start + text + end + after
+    for name, page in {"published": README, "ladder": KERNELS}.items():
+        before, start, marked = page.read_text().partition(f"<!-- {name} -->\n")
+        _, end, after = marked.partition(f"<!-- end of {name} -->")
+        written[page] = before + start + block(name, page, data_sets) + end + after
     return written
 
 
@@ -152,13 +149,11 @@ def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("data", nargs="*", type=Path, help="folders of published data sets")
     arguments.add_catalogue(parser)
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "docs" / "kernels.md")
     options = parser.parse_args()
 
     catalogue = load_catalogue(options.catalogue)
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
-    for page, text in pages(data_sets, options.readme, options.kernels).items():
+    for page, text in pages(data_sets).items():
         write_text(text, page)
         print(f"wrote the results into {page}")
 

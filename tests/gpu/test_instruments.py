@@ -183,17 +183,12 @@ def test_poison_is_nan_and_a_call_that_cublas_refuses_is_raised(tools, dtype):
         tools.cublas.gemm(dtype, -1, 1, 1, 0, 0, 0)
 
 
-def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
-    gpu, tmp_path, monkeypatch
-):
+def test_the_timer_reads_little_for_nothing(gpu, tmp_path):
     """Events around a launch from Python read three times as much: the stream has to be held."""
-    monkeypatch.setattr(check_timer, "RECORDED", [320])
     write_json({"gpu": gpu.name}, tmp_path / "device.json")
-    empty, off, on = check_timer.against_itself(tmp_path).to_dict("records")
+    [empty] = check_timer.against_itself(tmp_path).to_dict("records")
     assert empty["samples"] == check_timer.LAUNCHES
     assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.006
-    assert off["readings"] == 0 < on["readings"]
-    assert on["ratio"] == pytest.approx(1, abs=0.05)
 
 
 def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_launch_none(

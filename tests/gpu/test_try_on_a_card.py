@@ -22,10 +22,3 @@ def test_a_correct_kernel_is_placed_on_the_ladder(gpu, name):
     library = list(found.ratios)[-1]
     assert found.ratios[library][0] < 1  # a classroom kernel is slower than the library
     assert "none" not in found.next_step
-
-
-def test_what_no_library_computes_is_not_timed(gpu, tmp_path):
-    file = tmp_path / "f.cu"
-    file.write_text((HAND_INS / "naive.cu").read_text().replace("float", "double"))
-    said = card.standing(judge(file, {}))
-    assert isinstance(said, str) and "no library of the project" in said

@@ -188,7 +188,6 @@ FORGED: list[tuple[list[Forge], list[str]]] = [
      ["date is '2026-13-45', no day from", "is a path of the machine"]),
     *(([device(date=f"{year}-01-01")], [f"date is '{year}-01-01', no day from"])
       for year in (1999, 2099)),
-    ([device(gpu="NVIDIA RTX 9090")], ["cards.py has no line; add one"]),
     ([device(multiprocessors=264, clock_mhz=2475)],
      ["multiprocessors is '264', and NVIDIA H200 has 132",
       "clock_mhz is '2475', and NVIDIA H200 has 1980"]),

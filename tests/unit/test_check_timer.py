@@ -3,8 +3,7 @@
 import ctypes
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -112,40 +111,3 @@ def test_what_cannot_be_checked_is_one_line(command, torch, tmp_path, words, spo
     spoil(torch)
     assert said in command("check_timer", "--data", tmp_path, *words.split()).error()
     assert not list(tmp_path.glob("*_check.csv"))
-
-
-class Clock:
-    """A stream on which launches take 1 ms, 2% longer while the card's state is read, and a
-    drifting clock adds 1% from block to block."""
-
-    def __init__(self) -> None:
-        self.reading, self.seen = False, []
-
-    @contextmanager
-    def recording(self, handle: object) -> Iterator[SimpleNamespace]:
-        self.reading = bool(handle)
-        yield SimpleNamespace(readings=[None] * self.reading)
-        self.reading = False
-
-    def times(self, launches: Sequence[Callable[[], None]]) -> list[float]:
-        self.seen.append(self.reading)
-        return [(1.02 if self.reading else 1.0) * 1.01 ** len(self.seen)] * len(launches)
-
-
-def test_a_recorder_that_disturbs_is_seen_whatever_the_clock_does(monkeypatch):
-    """Blocks of one batch take turns, and each kind comes first as often."""
-    clock = Clock()
-    monkeypatch.setattr(check_timer, "recording", clock.recording)
-    monkeypatch.setattr(check_timer, "run_for", lambda seconds, action: action())
-    off, on = check_timer.recorder_rows(clock, lambda: None, object(), 320)
-    names, pairs = ("recorder", "readings", "samples"), check_timer.PAIRS
-    assert [[row[name] for name in names] for row in (off, on)] == [
-        ["off", 0, pairs],
-        ["on", pairs, pairs],
-    ]
-    assert on["ratio_low"] <= on["ratio"] <= on["ratio_high"]
-    assert on["ratio"] == pytest.approx(1.02, rel=1e-3)
-    warmed, *blocks = clock.seen
-    first = blocks[::2]
-    assert not warmed and blocks[1::2] == [not each for each in first]
-    assert sum(first) == pairs / 2

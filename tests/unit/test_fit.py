@@ -84,17 +84,6 @@ def test_costs_are_recovered_from_the_times_that_they_make(variants):
     assert fixed["far_megabytes"] == pytest.approx(0.4, rel=0.1)
 
 
-def test_costs_do_not_follow_single_times_and_a_launch_costs_its_share(variants):
-    times = times_of(variants, {"grid": {"launch": 2, "slabs": 0.05, "tiles": 0.6}})
-    expected = [times["grid", shape] for shape in SHAPES]
-    own = fit.Measured(found(times | {("grid", SHAPES[7]): 3 * expected[7]}), variants, ARCH)
-    assert own.work[:, 0] @ own.costs(0) == pytest.approx(expected, rel=0.05)
-    # Also where the times alone would not say so.
-    times = times_of(variants, {"grid": {"slabs": 0.5}})
-    launch = fit.Measured(found(times), variants, ARCH).costs(0)[TERMS.index("launch")]
-    assert launch >= fit.LEAST_LAUNCH * min(times.values())
-
-
 ALL = range(100, 20100, 100)
 LATE = ALL[99:]
 

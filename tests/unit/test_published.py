@@ -1,7 +1,6 @@
 """Published data sets can be read; current ones can be repeated, and earlier ones say so."""
 
 import re
-from pathlib import Path
 
 import pytest
 from made_up_data import made_up, the_catalogue
@@ -9,18 +8,13 @@ from support import PUBLISHED_SETS
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.experiment.dataset.crate import CRATE, crate
-from matmul_sweep.experiment.dataset.selection import Results, load_results, short_commit
+from matmul_sweep.experiment.dataset.selection import load_results
 from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.report.facts.report import data_set
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.files import read_json
 
 folders = pytest.mark.parametrize("folder", PUBLISHED_SETS, ids=lambda folder: folder.name)
-
-
-@pytest.fixture
-def results(folder: Path) -> Results:
-    return load_results(folder, the_catalogue())
 
 
 @folders
@@ -38,19 +32,6 @@ def test_a_published_report_is_short(folder):
     pdf = (folder / "report.pdf").read_bytes()
     assert len(pdf) <= 3e6
     assert 0 < len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 20
-
-
-@folders
-def test_a_current_set_says_what_every_dispatch_ran_and_an_earlier_one_that_it_is_earlier(results):
-    dispatched = results.launches[results.launches.kernel.map(results.is_dispatch).astype(bool)]
-    if results.earlier:
-        known = f"version {results.device['version']}" if "version" in results.device else "before"
-        assert "earlier kernels" in source_line(results) and known in source_line(results)
-        assert short_commit(results.device) in source_line(results)
-    else:
-        assert results.device["version"] <= VERSION
-        assert len(dispatched) and (dispatched.ran != "").all()
-        assert "earlier" not in source_line(results)
 
 
 def test_a_set_is_earlier_once_a_kernel_has_changed(tmp_path):

@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,39 +12,30 @@ from support import PUBLISHED_SETS, ROOT
 import readme
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results
-from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.report.facts import ladder as steps
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.published import entries
 from matmul_sweep.operations import OPERATIONS
 
-README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
-MARKED = "Before.\n<!-- {0} -->\nstale\n<!-- end of {0} -->\nAfter.\n"
 SETS = ROOT / "reports" / "published" / "README.md"
-PAGES = [README, SETS, *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
-PAIRED = ["naive", "shared", "cublas_sgemm"]
+PAGES = [readme.README, SETS, *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
 LINES, WORDS = 110, 1100  # of the README at most
 
 
-def published() -> list[Path]:
-    """The published data sets with all of today's tables, which the rule takes too."""
-    return [set_ for set_ in PUBLISHED_SETS if all((set_ / name).exists() for name in DATA_SET)]
-
-
 def sentences(results: Results) -> list[str]:
-    text = readme.block("published", README, [(results.folder, results)])
+    text = readme.block("published", readme.README, [(results.folder, results)])
     return [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_the_pages_say_what_was_published():
     catalogue = load_catalogue()
-    data_sets = [(folder, load_results(folder, catalogue)) for folder in published()]
-    for page, text in readme.pages(data_sets, README, KERNELS).items():
+    data_sets = [(folder, load_results(folder, catalogue)) for folder in PUBLISHED_SETS]
+    for page, text in readme.pages(data_sets).items():
         assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
 
 def test_the_readme_is_a_page():
-    text = README.read_text()
+    text = readme.README.read_text()
     assert len(text.splitlines()) <= LINES
     assert len(text.split()) <= WORDS
 
@@ -57,6 +47,7 @@ def test_what_a_page_links_to_is_there(page):
     assert [link for link in own if not link.exists()] == []
 
 
+PAIRED = ["naive", "shared", "cublas_sgemm"]
 FOUND: list[tuple[list[str], dict[str, float], str]] = [  # kernels, their ratios, what is said
     (PAIRED, {"naive": 0.1, "shared": 1.0}, r"\*shared\* reaches \S+ .FLOP/s, as fast as cuBLAS\."),
     (PAIRED, {"naive": 0.99, "shared": 0.5},
@@ -121,7 +112,7 @@ def test_what_was_timed_alone_leads_beside_the_fastest_library(tmp_path, alone, 
     results = made_alone(tmp_path, ratios)
     (said,) = sentences(results)
     assert "*sgemm* reaches " in said and said.endswith(words)
-    page = readme.block("published", README, [(tmp_path, results)])
+    page = readme.block("published", readme.README, [(tmp_path, results)])
     [share] = findings(results)["shares"]["gemm"]
     lead = steps.ladder(results, "gemm")["lead"]
     assert share["ratio"] == lead["speedup"]["ratio"] == min(alone.values(), default=1.3)
@@ -164,37 +155,9 @@ def test_a_speedup_says_how_sure_it_is():
     assert [readme.speedup(rows[i : i + 1]) for i in range(5)] == [*SPEEDUPS.values(), ""]
 
 
-def marked(folder: Path) -> list[Any]:
-    """Two pages with markers, as the program's options."""
-    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder")}
-    for file, name in pages.values():
-        (folder / file).write_text(MARKED.format(name))
-    return [word for option, (file, _) in pages.items() for word in (option, folder / file)]
-
-
-def test_the_part_is_replaced_and_nothing_else(command, tmp_path):
-    made_up(tmp_path / "data", kernels=["naive", "gram_naive", "cublas_dgemm"])
-    options = marked(tmp_path)
-    for _ in range(2):  # the second run finds what the first one wrote
-        assert command("readme", tmp_path / "data", *options).code == 0
-        text = options[3].read_text()
-        assert text.startswith("Before.\n<!-- ladder -->\n\n")
-        assert text.endswith("\n\n<!-- end of ladder -->\nAfter.\n")
-        assert "stale" not in text
-        assert "*Imaginary GPU · 2026-01-02 · commit 0123456" in text
-
-
-def test_what_cannot_be_written_is_one_clear_line(command, tmp_path):
-    options = marked(tmp_path)
-    options[3].write_text("Nothing.\n")
-    said = command("readme", *options).error()
-    assert "kernels.md" in said and "<!-- ladder -->" in said
-    assert "stale" in options[1].read_text()  # neither page is written
-
-
 def test_the_current_set_is_quoted_then_the_newest(tmp_path):
     days = {"2026-01-03": True, "2026-01-01": False, "2026-01-04": True, "2026-01-02": False}
     sets = [dated(tmp_path / day, day, earlier) for day, earlier in days.items()]
-    assert "*GPU of 2026-01-02" in readme.block("published", README, sets)
-    assert "earlier kernels" in readme.block("published", README, sets[:1])
-    assert not readme.block("published", README, []).strip()
+    assert "*GPU of 2026-01-02" in readme.block("published", readme.README, sets)
+    assert "earlier kernels" in readme.block("published", readme.README, sets[:1])
+    assert not readme.block("published", readme.README, []).strip()

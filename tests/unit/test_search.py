@@ -301,9 +301,3 @@ def test_a_card_without_rows_has_no_limits_to_fit(run, card, capsys):
     with pytest.raises(SystemExit):
         run("--limits")
     assert "table.csv: no row of sm_86; fit its costs first" in capsys.readouterr().err
-
-
-def test_without_a_gpu_a_search_says_so(run, no_gpu, capsys):
-    with pytest.raises(SystemExit):
-        run()
-    assert "a search needs a GPU, and " in capsys.readouterr().err

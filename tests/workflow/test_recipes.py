@@ -1,10 +1,9 @@
-"""A recipe in CONTRIBUTING.md needs no files but those that it names."""
+"""A kernel and a tiling need no files but those that their recipes in CONTRIBUTING.md name."""
 
 import re
 import shutil
 import subprocess
 import sys
-from fnmatch import fnmatch
 
 import pytest
 import yaml
@@ -63,79 +62,3 @@ def test_a_tiling_is_a_line_of_its_kernels_entry(added):
     assert 8 in yaml.safe_load(file.read_text())["my_kernel"]["tilings"]
     assert named_files("A tiling") == {"kernels/catalogue.yaml"}
     run(added, "scripts/multiply.py", "my_kernel/8", "33")
-
-
-ROOMS = "src/matmul_sweep/"
-DATASET, FIGURES, PLAN = (f"{ROOMS}experiment/{n}/" for n in ("dataset", "report/figures", "plan"))
-FIGURE = """
-from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.figure_base import figure
-
-
-@figure("Mine")
-def my_figure(results):
-    made, [[axes]] = style.panels()
-    axes.plot(results.timed().n, results.timed().tflops)
-    return made
-"""
-COLUMN = '    Column("mine", NUMBER, "V", 0, 9, since="9.0.0"),\n'
-DTYPE = '        Dtype("float8_e4m3fn", 4, 1, ("__nv_fp8_e4m3",), 0, 28, (FLOAT16_TENSOR,)),\n'
-INSTRUMENTS = """#include <cuda_fp8.h>
-__device__ double wide(__nv_fp8_e4m3 x) { return (float)x; }
-OF_TYPE(float8_e4m3fn, __nv_fp8_e4m3)
-"""
-COMPILED = """
-from pathlib import Path
-from matmul_sweep.build.binaries import compile_instruments
-compile_instruments("sm_90", Path("instruments.cubin"))
-assert b"fill_float8_e4m3fn" in Path("instruments.cubin").read_bytes()
-"""
-PUBLISHED = "reports/published/nvidia-h200"
-RESULTS = PUBLISHED.replace("reports", "results")
-REBUILT = f"--config published=rebuild device=cpu -- {RESULTS}/report.pdf"
-# What is added under a recipe, before a mark in a file or at its end; what then runs, and leaves.
-RECIPES: dict[str, tuple[str, list[tuple[str, str, str]], list[str], str]] = {
-    "a figure in a new file": (
-        "A figure",
-        [(FIGURES + "mine.py", "", FIGURE), (FIGURES + "gallery.py", "    phases,", "    mine,\n"),
-         ("reports/captions/my_figure.rst", "", "Mine.\n"),
-         ("reports/chapters/sizes.typ", "", '#chart("my_figure")\n')],
-        ["-m", "snakemake", "--cores", "2", *REBUILT.split()],
-        RESULTS + "/figures/my_figure.svg",
-    ),
-    "a column": (
-        "A column",
-        [(DATASET + "tables.py", '    Column("temperature_c"', COLUMN),
-         (DATASET + "tables.py", '"throttled"]', '"mine", ')],
-        ["scripts/check_set.py", PUBLISHED, "--earlier"], "",
-    ),
-    "a key of the configuration": (
-        "A key of the configuration",
-        [("config/config.yaml", "seed:", "mine: 3\n"),
-         (PLAN + "keys.py", "    seed:", "    mine: Count\n")],
-        ["-m", "snakemake", "--dry-run", "--cores", "1", "all", "--config", "device=cpu", "mine=4"],
-        "",
-    ),
-    "a number type": (
-        "An operation",
-        [(ROOMS + "operations/dtypes.py", '        Dtype("float16"', DTYPE),
-         (ROOMS + "experiment/measure/instruments.cu", "OF_TYPE(float32", INSTRUMENTS)],
-        ["-c", COMPILED], "instruments.cubin",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("added", RECIPES)
-def test_a_recipe_names_all_that_is_needed(fresh, added):
-    recipe, edits, command, left = RECIPES[added]
-    project = fresh()
-    shutil.copytree(ROOT / PUBLISHED, project.path(PUBLISHED))
-    for name, mark, text in edits:
-        assert any(fnmatch(name, pattern) for pattern in named_files(recipe)), name
-        file = project.path(name)
-        old = file.read_text() if file.exists() else ""
-        before, found, after = old.rpartition(mark) if mark else (old, "", "")
-        assert found == mark, f"{name} has no {mark}"
-        file.write_text(before + text + found + after)
-    run(project, *command)
-    assert project.path(left).exists()

@@ -53,13 +53,11 @@ rule readme:
         "../../environment.yml"
     params:
         folders=RUN.published(),
-        readme=ROOT / "README.md",
-        kernels=ROOT / "docs/kernels.md",
     message:
         "write the published results into the pages that quote them"
     shell:
         "python {input.program[0]:q} {params.folders:q} --catalogue {input.catalogue:q}"
-        " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"
+        " 2>&1 | tee {log:q}"
 
 
 # Whether the data set follows from its samples, before anybody else reads it.

@@ -60,21 +60,17 @@ def texts(content: Any) -> Iterator[str]:
 
 
 def other_model(data: DataSet) -> Iterator[str]:
-    """What a card of this model has not, or a model that nobody has looked up."""
+    """What a card of this model has not, if it is one of CARDS."""
     device = data.device
     known = CARDS.get(device["gpu"])
     if known is None:
-        yield (
-            f"{data.folder / 'device.json'}: gpu is '{shown(device['gpu'])}', of which "
-            "src/matmul_sweep/catalogue/cards.py has no line; add one, from NVIDIA's data sheet"
-        )
         return
     for key in ("compute_capability", "multiprocessors", "clock_mhz"):
         if device[key] != getattr(known, key):
             what = f"{key} is '{device[key]}', and {device['gpu']} has {getattr(known, key)}"
             yield data.said("device.json", what)
-    for key, most in known.at_most.items():
-        if (device.get(key) or 0) > most:
+    for key in ("memory_bytes", "l2_bytes", "power_limit_w"):
+        if (device.get(key) or 0) > (most := getattr(known, key)):
             what = f"{key} is '{device[key]}', above the {most} that {device['gpu']} has"
             yield data.said("device.json", what)
 
@@ -100,7 +96,13 @@ def ceilings_of(device: Mapping[str, Any]) -> dict[str, float]:
     """The peak of each ceiling by its name, infinite where it is not known."""
     known = peaks(device)
     found = {name: known[f"{units.rate}_peak_tflops"] or np.inf for name, units in UNITS.items()}
-    return found | {"copy": CARDS[device["gpu"]].memory_gb_s}
+    return found | {"copy": memory_gb_s(device)}
+
+
+def memory_gb_s(device: Mapping[str, Any]) -> float:
+    """The peak of the card's memory, infinite where it is not known."""
+    known = CARDS.get(device["gpu"])
+    return known.memory_gb_s if known else np.inf
 
 
 def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
@@ -117,7 +119,7 @@ def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
             wrong = full & (table.dtype == name) & (rates > NEARLY * (peak or np.inf))
             why = f"above the {peak:.4g} TFLOP/s of the card's units"
             yield from data.rows(kind, wrong, column, why)
-    most = CARDS[data.device["gpu"]].memory_gb_s if data.device["gpu"] else np.inf
+    most = memory_gb_s(data.device)
     wrong = counters.dram_bytes > NEARLY * most * counters.duration_ns
     why = f"in that time above the {most} GB/s of the card"
     yield from data.rows("counters.csv", wrong, "dram_bytes", why)

@@ -1,11 +1,10 @@
 """Checks of the timing: times of cuBLAS and of the project's kernels beside those of Triton's
-do_bench, which shares no code with this project; the reading for an empty kernel; and cuBLAS while
-the state of the card is recorded and while it is not."""
+do_bench, which shares no code with this project; and the reading for an empty kernel."""
 
 import ctypes
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,20 +16,16 @@ import psutil
 
 import matmul_sweep
 from matmul_sweep.build.binaries import compile_instruments
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.selection import squares
-from matmul_sweep.experiment.dataset.tables import read_table, version_of
+from matmul_sweep.experiment.dataset.tables import COLUMNS, read_table, version_of
 from matmul_sweep.experiment.measure.launches import Action
-from matmul_sweep.experiment.measure.sampling import run_for
-from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.operations import OPERATIONS, shape_of
-from matmul_sweep.operations.gemm import GEMM, Gemm
+from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gemm_bf16 import GEMM_BF16
 from matmul_sweep.operations.gram import GRAM
 from matmul_sweep.process.errors import UserError
@@ -139,80 +134,25 @@ def loaded_cublas() -> str:
     return cublas.version_of(ctypes.CDLL(str(path))) if path else "unknown"
 
 
-# ---- The empty kernel, and the recorder ----
+# ---- The empty kernel ----
 
 EMPTY = "empty kernel"  # in timer_check.csv's column `variant`
-VARIANT, SEED = "cublas_sgemm", 2026
-RECORDED = [320, 1024, 4096]  # n of its products
-LAUNCHES = 200  # of the empty kernel
+LAUNCHES = 200
 BATCH = 40  # launches per hold
-PAIRS = 16  # of blocks, one with the recorder and one without
-BLOCK_SECONDS = 0.25  # a dozen readings of the recorder
-
-Row = dict[str, Any]
 
 
 def against_itself(data: Path) -> pd.DataFrame:
-    """The rows of timer_check.csv. Raises UserError, NoDevice."""
+    """timer_check.csv, by launches of an empty kernel. Raises UserError, NoDevice."""
     with opened() as gpu, tempfile.TemporaryDirectory() as name:
         check_card(data, gpu.name)
-        if not gpu.nvml:
-            raise UserError(f"no recorder to check: NVML is {gpu.nvml_reason}")
         build = Path(name)
         compile_instruments(gpu.architecture, build / gpu.architecture / "instruments.cubin")
         tools = Instruments(gpu, build)
-        stream = HeldStream(tools)
-        product = gpu_product(load_catalogue().variant(VARIANT), tools)
-        rows = [empty_row(tools, stream)]
-        for n in RECORDED:
-            shape = Gemm(n, n, n)
-            arrays = [*tools.inputs("uniform", SEED, shape, "float32"),
-                      tools.poisoned(n * n, "float32")]  # fmt: skip
-            rows += recorder_rows(stream, partial(product, shape, *arrays), gpu.nvml, n)
-        return pd.DataFrame(rows).astype({"n": "Int64"}).assign(uuid=gpu.uuid)
-
-
-def spread(name: str, values: Sequence[float], unit: str = "") -> Row:
-    """The median and the ends of its 95% interval, in the columns of that name."""
-    low, high = median_interval(values)
-    found = {name: statistics.median(values), f"{name}_low": low, f"{name}_high": high}
-    return {column + unit: value for column, value in found.items()}
-
-
-def empty_row(tools: Instruments, stream: HeldStream) -> Row:
-    """The row of the empty kernel; its samples are launches."""
-    stream.times([tools.empty] * BATCH)
-    times = [time for _ in range(LAUNCHES // BATCH) for time in stream.times([tools.empty] * BATCH)]
-    row = {"variant": EMPTY, "recorder": "off", "readings": 0, "samples": len(times)}
-    return row | spread("time", times, "_ms")
-
-
-def block_ms(stream: HeldStream, launch: Callable[[], None]) -> float:
-    """The median of the launches of BLOCK_SECONDS, in ms."""
-    times: list[float] = []
-    run_for(BLOCK_SECONDS, lambda: times.extend(stream.times([launch] * BATCH)))
-    return statistics.median(times)
-
-
-def recorder_rows(stream: HeldStream, launch: Callable[[], None], handle: Any, n: int) -> list[Row]:
-    """Two rows for one size: without the recorder, and with it and the ratio of the two.
-
-    A sample is the median of a block. A ratio is that of two neighbours in time; each kind comes
-    first in half of the pairs, so a drifting clock favours neither.
-    """
-    blocks: dict[str, list[float]] = {"off": [], "on": []}
-    readings = 0
-    block_ms(stream, launch)
-    for pair in range(PAIRS):
-        for which in ("off", "on") if pair % 2 else ("on", "off"):
-            # Without NVML's handle the thread ends at once.
-            with recording(handle if which == "on" else None) as recorder:
-                blocks[which].append(block_ms(stream, launch))
-            readings += len(recorder.readings)
-    ratios = [on / off for on, off in zip(blocks["on"], blocks["off"], strict=True)]
-    off, on = (
-        {"variant": VARIANT, "n": n, "recorder": which, "readings": 0, "samples": len(times)}
-        | spread("time", times, "_ms")
-        for which, times in blocks.items()
-    )
-    return [off, on | {"readings": readings} | spread("ratio", ratios)]
+        stream, batch = HeldStream(tools), [tools.empty] * BATCH
+        stream.times(batch)  # what the first ones take is no launch's
+        times = [time for _ in range(LAUNCHES // BATCH) for time in stream.times(batch)]
+        low, high = median_interval(times)
+        row = {"variant": EMPTY, "recorder": "off", "readings": 0, "samples": len(times),
+               "time_ms": statistics.median(times), "time_low_ms": low, "time_high_ms": high,
+               "uuid": gpu.uuid}  # fmt: skip
+        return pd.DataFrame([row], columns=COLUMNS["timer_check.csv"])
