@@ -1,12 +1,23 @@
-"""Two runs of the workflow that tests share."""
+"""Two runs of the workflow that tests share, and a Slurm of one node."""
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
+import slurm as one_node
 from project import SNAKEMAKE, Faulty, Fresh, Project
+from slurm import Slurm
 from support import RIGHT_KERNEL, UNBARRED_KERNEL
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A Slurm of one node with one GPU, for the session."""
+    if reason := one_node.missing():
+        pytest.skip(reason)
+    with one_node.started(tmp_path_factory.mktemp("slurm")) as slurm:
+        yield slurm
 
 
 @pytest.fixture(scope="session")

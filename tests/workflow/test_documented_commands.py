@@ -1,7 +1,7 @@
 """Every command of the README, CONTRIBUTING.md and docs/ works as it is typed.
 
 The commands run in a copy of the project, without a network: Snakemake plans its jobs, what is
-quick runs, and of what needs a GPU or conda the pieces are checked that are here.
+quick runs, and of what needs a GPU, Slurm or conda the pieces are checked that are here.
 """
 
 import os

@@ -24,7 +24,7 @@ from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
-from matmul_sweep.experiment.plan import configuration
+from matmul_sweep.experiment.plan import cluster, configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import CPU, GPU
 from matmul_sweep.launch.driver import NoDevice
@@ -168,8 +168,8 @@ class Run:
             sys.exit(f"error: {error}")
 
     def check(self, rules: set[str]) -> None:
-        """Raise UserError if jobs of these rules miss their GPU; say now what would keep a set of
-        theirs from being published."""
+        """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
+        now what would keep a set of theirs from being published."""
         if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
             print(UNPUBLISHABLE, file=sys.stderr)
         if not self.sent_off() and self.device == GPU and rules & ON_GPU:
@@ -184,6 +184,8 @@ class Run:
                 "jobs are sent to other machines, but GPUs are counted on this one: use "
                 "--workflow-profile profiles/slurm, or --set-resource-scopes gpu=local timing=local"
             )
+        if hasattr(self.workflow.executor_settings, "array_jobs"):
+            cluster.check_slurm(self.workflow.executor_settings, self.workflow.workdir_init)
 
     def end(self) -> None:
         """Write down what was made, and tell the verdict."""
@@ -308,9 +310,9 @@ class Run:
         return committed if mistakes.current() else "results/mistakes/gallery"
 
     def published(self) -> list[Path]:
-        """The folders of the published data sets; of a whole one device.json is there."""
-        files = (self.root / "reports" / "published").glob("*/device.json")
-        return sorted(file.parent for file in files)
+        """The folders of the published data sets that have all tables of today."""
+        files = sorted((self.root / "reports" / "published").glob("*/device.json"))
+        return [f.parent for f in files if all((f.parent / name).exists() for name in DATA_SET)]
 
     def published_tables(self) -> list[Path]:
         return [folder / name for folder in self.published() for name in DATA_SET]
@@ -336,7 +338,7 @@ class Run:
         return there(folder / name for folder in self.beside(wildcards) for name in names)
 
     def data(self, wildcards: Any) -> list[Path]:
-        """The tables of a data set; one without a GPU has no ceilings."""
+        """The tables of a data set; a published one may lack some."""
         if wildcards.dataset == "local":
             return self.collected()
         return there(self.folder(wildcards) / name for name in [*DATA_SET, CEILINGS])

@@ -1,0 +1,70 @@
+"""The workflow on a real Slurm of one node, submitted through the profile.
+
+Without CUDA hardware the jobs measure CPU variants, and are told to ask for the GPU that Slurm has.
+"""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from project import Fresh, Project
+from slurm import Slurm
+
+from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
+
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
+
+IMPATIENT = str(Path(__file__).with_name("impatient.py"))
+# The profile's first look at the queue comes after 20 s, longer than most jobs of a test take.
+SOON = ("--slurm-init-seconds-before-status-checks", "2")
+SUBMIT = {
+    "where": ("--workflow-profile", "profiles/slurm", *SOON),
+    "program": (sys.executable, IMPATIENT),
+}
+VERDICT = "results/local/verdict.txt"
+
+
+def on(slurm: Slurm, project: Project) -> Project:
+    """The same project, where Slurm is found."""
+    return Project(project.folder, project.environment | slurm.environment)
+
+
+@pytest.fixture(scope="module")
+def submitted(slurm: Slurm, fresh: Fresh) -> Project:
+    """A run up to its verdict, submitted."""
+    project = on(slurm, fresh())
+    project.write_catalogue("cpu_loop", "cpu_blas")
+    project.configure(gram=[])
+    project.done(VERDICT, "--set-resources", "measure_part:gpu=1", **SUBMIT)
+    return project
+
+
+def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(submitted, fresh):
+    local = fresh()
+    local.write_catalogue("cpu_loop", "cpu_blas")
+    local.configure(gram=[])
+    local.done("results/local/summary.csv")
+    for name in set(DATA_SET) - {"device.json", "samples.csv.gz"}:
+        tables = [read_table(name, project.path(f"results/local/{name}"))
+                  for project in (local, submitted)]  # fmt: skip
+        assert list(tables[1].columns) == list(tables[0].columns)
+        measured = tables[0].columns.intersection(["stopped"])
+        here, there = (table.select_dtypes(exclude="float").drop(columns=measured)
+                       for table in tables)  # fmt: skip
+        assert there.equals(here), name
+    assert "none failed" in submitted.path(VERDICT).read_text()
+
+
+def test_timing_jobs_have_a_gpu_for_themselves_and_the_rest_runs_where_the_command_was_typed(
+    slurm, submitted
+):
+    measured, verified = slurm.runs("measure"), slurm.runs("verify")
+    assert len(slurm.jobs("")) == len(measured) + len(verified) == 3
+    assert {run.job for run in measured} == slurm.jobs("measure_part")
+    assert {run.job for run in verified} == slurm.jobs("verify_operation")
+    assert ({run.gpu for run in measured}, {run.gpu for run in verified}) == ({"0"}, {"none"})
+    for first, second in pairwise(sorted(measured, key=lambda run: run.begun)):
+        assert first.ended <= second.begun
+    assert [run.job for run in slurm.runs("collect")] == ["none"]
+    assert "Nothing to be done" in submitted.done(VERDICT, "--dry-run", **SUBMIT)
