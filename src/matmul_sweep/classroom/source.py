@@ -186,7 +186,8 @@ class Source:
 
     @cached_property
     def likely_products(self) -> Sequence[Kernel]:
-        return [one for one in self.kernels.values() if syntax.adds_products(one, self.text)]
+        return [one for one in self.kernels.values()
+                if syntax.adds_products(one, self.tree, self.text)]  # fmt: skip
 
     @property
     def lacking(self) -> str:
