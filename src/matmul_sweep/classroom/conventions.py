@@ -10,7 +10,7 @@ from itertools import permutations, product
 from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
-from matmul_sweep.classroom.launching import EVERYTHING
+from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
 from matmul_sweep.classroom.syntax import Kernel
@@ -38,7 +38,7 @@ SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three differen
 
 def fitting(bench: Bench, folder: Path) -> Bench | None:
     """The bench, with its tile, under the convention that its kernel follows, and with the block
-    that it takes; None if it follows none, or does not have to be asked."""
+    that it takes, if that is a guess; None if it follows none, or does not have to be asked."""
     told = bench.signature.operation.symmetric or bench.signature.settled
     if told and not bench.launch.possible:
         return None
@@ -51,7 +51,11 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             for one in [stored] if told or fixed else reordered(stored):
                 if right(one.run(different_sides(one)), whole=True):
                     return replace(one, narrow=False)
-    signature = bench.signature
+    signature, program = bench.signature, bench.program
+    if others := other_blocks(program.source, program.kernel, bench.launch):
+        tried = replace(bench, launch=replace(bench.launch, possible=others))
+        if found := fitting(tried, folder):
+            return found
     ask = told or fixed or signature.square or signature.again or bench.launch.possible
     return None if ask else likeliest(replace(bench, narrow=False))
 
@@ -166,6 +170,12 @@ def by_fragments(program: Program) -> frozenset[str]:
     said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major|\.row\.col\."}
     said["C"] = r"\bmem_col_major\b"
     return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
+
+
+def steps_by_columns(program: Program) -> bool:
+    """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
+    c = re.escape(program.signature.name_of("C"))
+    return bool(re.search(rf"\b{c}\s*\[[^][*]*\+[^][]*\*", program.kernel.body))
 
 
 def turns(kernel: Kernel) -> bool:

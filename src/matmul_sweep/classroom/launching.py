@@ -260,11 +260,13 @@ def question_of_variants(own: FileLaunch) -> UserError | None:
     return question(f"{asked}, by the shape of C; which of them", " ".join(said))
 
 
-def question_of_block(source: Source, kernel: Kernel) -> UserError:
-    """Which block a kernel takes."""
-    deep = uses(source.needed_by(kernel)[source], "threadIdx", "z")
-    example = "block=32x2x2" if deep else "block=16x16"
-    return question(f"{source.path}: which block does {kernel.name} take", example)
+def question_of_block(source: Source, kernel: Kernel, launch: Launch) -> UserError:
+    """Which block a kernel takes, and which numbers its template, if these are a guess too."""
+    numbers = [one for one in launch.constants if one in launch.guessed]
+    block = "x".join(str(side) for side in usual_blocks(source, kernel)[0] if side > 1)
+    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
+    asked = f"{source.path}: which block does {kernel.name} take"
+    return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -326,14 +328,24 @@ def likely_blocks(
     first = [in_three(found)] if found else []
     if sure:
         return first
-    usual: tuple[tuple[int, int, int], ...] = (*USUAL_SQUARES, *USUAL_LINES)
-    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
-        usual = USUAL_BOXES
-    elif counts_by_x(source, kernel):
-        usual = USUAL_LINES
-    bound = valued(kernel.bounds, values)
+    usual, bound = usual_blocks(source, kernel), valued(kernel.bounds, values)
     bounded = [one for one in usual if math.prod(one) == bound]
     return [*dict.fromkeys((*first, *(bounded or usual)))]
+
+
+def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
+    """Those of kernels that use the same axes of threadIdx, the commonest first."""
+    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
+        return USUAL_BOXES
+    return USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
+
+
+def other_blocks(source: Source, kernel: Kernel, launch: Launch) -> tuple[tuple[int, int, int], ...]:
+    """Those that a kernel may take if it is right nowhere with that which its tiles in shared
+    memory make likely."""
+    guessed = "block" in launch.guessed and not launch.possible and shared_arrays(kernel)
+    usual = usual_blocks(source, kernel) if guessed else ()
+    return tuple(one for one in usual if one != launch.block)
 
 
 def counts_by_x(source: Source, kernel: Kernel) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting, turns
+from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting, steps_by_columns, turns
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -329,9 +329,11 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
-    if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
+    square = fit.signature.square and not steps_by_columns(bench.program)
+    if ours or (len(fit.signature.columns) == 3 and not square):
         return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
-    found = ran(verdict, bench.with_tile())
+    launch = replace(bench.launch, block=fit.launch.block)
+    found = ran(verdict, replace(bench, launch=launch).with_tile())
     words, setting = told
     rule = f"it is right if {words}; if it is made for that, say {setting}"
     mistakes = [one for one in found.mistakes if one.kind != "out of bounds"]
@@ -353,7 +355,7 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     if nowhere and bytes_ and verdict.mistakes[0].kind == "wrong result stored":
         raise UserError(f"{program.source.path}: {said}: its bytes seem to be codes of numbers")
     if nowhere and program.kernel.template and "block" in program.launch.guessed:
-        raise question_of_block(program.source, program.kernel)
+        raise question_of_block(program.source, program.kernel, program.launch)
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
@@ -373,7 +375,7 @@ def open_question(bench: Bench) -> UserError | None:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         return question_of_roles(names, where)
     if bench.launch.possible:
-        return question_of_block(program.source, program.kernel)
+        return question_of_block(program.source, program.kernel, bench.launch)
     return None
 
 
@@ -484,7 +486,8 @@ def holds(bench: Bench, right: Shape, side: int, which: Sequence[int]) -> bool:
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    right = [shape for shape, fine in shapes.items() if fine is True]
+    whole = [shape for shape, fine in shapes.items() if fine is True]
+    right = whole or [shape for shape, fine in shapes.items() if fine]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
