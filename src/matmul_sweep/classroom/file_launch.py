@@ -25,6 +25,10 @@ ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]
 BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
                  r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
+# A way out for sizes that are no multiples.
+REFUSES_OTHERS = re.compile(
+    r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
+)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
 PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
@@ -82,8 +86,19 @@ class FileLaunch:
     def multiple(self) -> int:
         """Of which the sizes are for which the program gets to the launch, and of which no kernel
         for the edges has a part."""
-        edges = any(map(FOR_EDGES.search, self.source.launchers))
-        return math.lcm(self.allowed[1], *(self.sides[0] if edges and self.sides else ()))
+        tile = self.sides[0] if self.for_edges and self.sides else ()
+        return math.lcm(self.allowed[1], *tile)
+
+    @property
+    def refuses_unknown(self) -> bool:
+        """Whether the program goes on with multiples only of what the file does not say."""
+        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
+        return self.allowed[1] == 1 and bool(REFUSES_OTHERS.search(around))
+
+    @property
+    def for_edges(self) -> str:
+        """The kernel that the program launches for what this one leaves of C, or nothing."""
+        return next(filter(FOR_EDGES.search, self.source.launchers), "")
 
     @cached_property
     def allowed(self) -> tuple[Shape, int]:

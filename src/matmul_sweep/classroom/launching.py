@@ -490,6 +490,7 @@ def template_arguments(
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
         if not chosen:
+            refuse_struct(one, source, kernel)
             guessed |= {one.name}
             named = (kind for kind, name in TYPE_NAMES.items() if name.search(kernel.name))
             chosen = {"typename": next(named, "float"), "bool": "true"}.get(one.kind, "")
@@ -498,6 +499,16 @@ def template_arguments(
         if chosen.isdecimal():
             known[one.name] = int(chosen)
     return told, frozenset(guessed)
+
+
+def refuse_struct(one: TemplateParameter, source: Source, kernel: Kernel) -> None:
+    """Raise UserError with the question for a type that has constants of its own."""
+    members = rf"\b{one.name}\s*::\s*\w"
+    if one.is_type and re.search(members, source.bare[kernel.node.start_byte : kernel.node.end_byte]):
+        made = re.search(rf"\b(?:{'|'.join(source.structs) or '-'})\s*<[\d\s,]+>", source.bare)
+        example = re.sub(r"\s", "", made[0]) if made else "MyTiling"
+        asked = f"{source.path}: {kernel.name} takes constants of {one.name}: which type is it"
+        raise question(asked, f"{one.name}='{example}'")
 
 
 def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
@@ -523,7 +534,7 @@ def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, st
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
     """A template's argument without the names of the function that gives it, or nothing."""
     if one.is_type:
-        return "" if re.fullmatch(r"[A-Z]\w?|scalar_t", text) else text
+        return "" if re.fullmatch(r"[A-Z]\w?|scalar_t|decltype.*", text) else text
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
 

@@ -67,7 +67,8 @@ class Program:
     @cached_property
     def needed(self) -> Mapping[Source, str]:
         """What the kernel uses of each header beside it, then the file's own."""
-        return self.source.needed_by(self.kernel)
+        arguments = (self.launch.constants[one.name] for one in self.kernel.template)
+        return self.source.needed_by(self.kernel, " ".join(arguments))
 
     @property
     def text(self) -> str:

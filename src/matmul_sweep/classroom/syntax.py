@@ -371,7 +371,8 @@ def constants(node: Node, text: str) -> dict[str, str]:
         name, listed = kinds.get(one.type), one.child_by_field_name("parameters")
         value = part(one, "value", text) or text_of(listed, text)
         if name and value and not (listed and any(map(declared_names, listed.named_children))):
-            found.setdefault(part(one, name, text).partition("[")[0], value)
+            declared = re.sub(r"^\(\s*\*\s*(\w+)\s*\).*", r"\1", part(one, name, text))
+            found.setdefault(declared.partition("[")[0], value)
     return found
 
 

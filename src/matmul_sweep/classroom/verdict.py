@@ -284,9 +284,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     try:
         launch, own = program.launch, program.launch.program
         if own and verdict.seed is None:  # strictly graded, a program is no excuse
-            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple))
+            side = max(launch.block[:2]) if own.refuses_unknown and "block" in launch.guessed else 1
+            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple, side))
         bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
-        return judged(verdict, bench, folder)
+        return without_edges(judged(verdict, bench, folder))
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
@@ -294,6 +295,24 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if asked := question_of_guess(program.source, program.launch, said, types=True):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
+
+
+def without_edges(verdict: Verdict) -> Verdict:
+    """A verdict; a refusal if the kernel is wrong only where its program has another one for the
+    edges, which a strict trial cannot launch with it."""
+    own = verdict.program.launch.program
+    if verdict.status != WRONG or own is None or not own.for_edges:
+        return verdict
+    whole = [fine for shape, fine in verdict.shapes.items()
+             if not any(side % own.multiple for side in shape.dimensions)]  # fmt: skip
+    if not whole or not all(whole):
+        return verdict
+    where = f"{verdict.program.kernel.name} is right where dimensions are multiples of"
+    said = f"{where} {own.multiple}, and its program leaves the rest to {own.for_edges}"
+    return Verdict(
+        NOT_RUN, verdict.program, given=verdict.given, seed=verdict.seed,
+        message=f"refused: {said}; one kernel has to do all of C",
+    )  # fmt: skip
 
 
 def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
