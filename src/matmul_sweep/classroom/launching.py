@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED, WARP
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
 from matmul_sweep.classroom.host import Host, Launched
 from matmul_sweep.classroom.signature import dtype_of, resolved
@@ -19,6 +20,7 @@ from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
     TemplateParameter,
+    around,
     declared_names,
     of_type,
     part,
@@ -340,7 +342,9 @@ def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], 
     return USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
 
 
-def other_blocks(source: Source, kernel: Kernel, launch: Launch) -> tuple[tuple[int, int, int], ...]:
+def other_blocks(
+    source: Source, kernel: Kernel, launch: Launch
+) -> tuple[tuple[int, int, int], ...]:
     """Those that a kernel may take if it is right nowhere with that which its tiles in shared
     memory make likely."""
     guessed = "block" in launch.guessed and not launch.possible and shared_arrays(kernel)
@@ -482,15 +486,17 @@ def template_arguments(
     known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
-    texts = [*given, *[""] * len(kernel.template)]
+    texts, open_ones = [*given, *[""] * len(kernel.template)], open_names(source, kernel)
     for one, text in zip(kernel.template, texts, strict=False):
         text = source.types.get(text, text)
-        chosen = settings.get(one.name) or argument(one, text, known) or deduced.get(one.name, "")
+        is_open = one.is_type and not open_ones.isdisjoint(re.findall(r"\w+", text))
+        said = "" if is_open else argument(one, text, known)
+        chosen = settings.get(one.name) or said or deduced.get(one.name, "")
         chosen = chosen or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
         if not chosen:
-            refuse_struct(one, source, kernel)
+            refuse_struct(one, text, source, kernel)
             guessed |= {one.name}
             named = (kind for kind, name in TYPE_NAMES.items() if name.search(kernel.name))
             chosen = {"typename": next(named, "float"), "bool": "true"}.get(one.kind, "")
@@ -501,14 +507,15 @@ def template_arguments(
     return told, frozenset(guessed)
 
 
-def refuse_struct(one: TemplateParameter, source: Source, kernel: Kernel) -> None:
-    """Raise UserError with the question for a type that has constants of its own."""
-    members = rf"\b{one.name}\s*::\s*\w"
-    if one.is_type and re.search(members, source.bare[kernel.node.start_byte : kernel.node.end_byte]):
+def refuse_struct(one: TemplateParameter, text: str, source: Source, kernel: Kernel) -> None:
+    """Raise UserError with the question for a type that has constants of its own. text: what the
+    program gives for it, or nothing."""
+    whole = text_of(kernel.node, source.bare)
+    if one.is_type and re.search(rf"\b{one.name}\s*::\s*\w", whole):
         made = re.search(rf"\b(?:{'|'.join(source.structs) or '-'})\s*<[\d\s,]+>", source.bare)
-        example = re.sub(r"\s", "", made[0]) if made else "MyTiling"
+        example = made[0] if made else re.sub(r"(?<=[<,])\s*(?!\d)\w+", "64", text) or "MyTiling"
         asked = f"{source.path}: {kernel.name} takes constants of {one.name}: which type is it"
-        raise question(asked, f"{one.name}='{example}'")
+        raise question(asked, f"{one.name}='{re.sub(' ', '', example)}'")
 
 
 def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
@@ -537,6 +544,13 @@ def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str
         return "" if re.fullmatch(r"[A-Z]\w?|scalar_t|decltype.*", text) else text
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
+
+
+def open_names(source: Source, kernel: Kernel) -> set[str]:
+    """The names of the template of the function that launches a kernel."""
+    function = source.launchers.get(kernel.name)
+    template = next(around(function, "template_declaration"), None) if function else None
+    return {one.name for one in syntax.template_parameters(template, source.text)}
 
 
 def typical(name: str, kernel: Kernel) -> int:

@@ -115,7 +115,9 @@ class Program:
     @property
     def inside(self) -> str:
         """What makes the names of the kernel's namespaces known."""
-        return f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
+        names = self.kernel.scope.split("::")[:-1]
+        scopes = ("::".join(names[: i + 1]) for i in range(len(names)))
+        return " ".join(f"using namespace {scope};" for scope in scopes)
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:

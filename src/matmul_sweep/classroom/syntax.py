@@ -305,8 +305,9 @@ def sums_products(code: str) -> bool:
 
 
 def takes_matrices(kernel: Kernel) -> bool:
-    """Whether a kernel may take matrices to multiply: none is called a vector or a filter,
-    or written like one, and one alone is read at two places at least, as AᵀA is, or by a function."""
+    """Whether a kernel may take matrices to multiply: none is called a vector or a
+    filter, or written like one, and one alone is read at two places at least, as AᵀA is, or by a
+    function."""
     pointers = [one for one in kernel.parameters if one.pointers]
     names = {one.name for one in pointers}
     if any(map(VECTOR.search, names)) or {"x", "y"} <= names or writes_vector(kernel):

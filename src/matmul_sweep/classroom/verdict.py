@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting, steps_by_columns, turns
+from matmul_sweep.classroom.conventions import (
+    by_fragments,
+    convention_of,
+    fitting,
+    steps_by_columns,
+    turns,
+)
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
