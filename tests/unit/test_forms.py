@@ -10,7 +10,7 @@ import pytest
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import Verdict, pending, programs_in, verdict_on
+from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
 from matmul_sweep.classroom.words import lines_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
@@ -168,6 +168,29 @@ BY_SIDES = """void go(float* A, float* B, float* C, int n) { const int sides[] =
         if (side == 0) { float most = norm(C, n); g<<<1, 1>>>(A, B, C, n); }
         else f<<<dim3((n + 7) / side, (n + 7) / side), dim3(side, side),
                  side * side * sizeof(REAL)>>>(A, B, C, n, side); } }
+"""
+
+# Each thread of 8×8 has four elements of a tile of 16×16.
+BY_FOUR = f"""__global__ void f({SQUARE})
+{{
+    __shared__ float As[16][16], Bs[16][16];
+    int x = 2 * threadIdx.x, y = 2 * threadIdx.y, i = blockIdx.y * 16 + y, j = blockIdx.x * 16 + x;
+    float sum[4] = {{0}};
+    for (int t = 0; t < n; t += 16) {{
+        for (int e = 0; e < 4; e++) As[y + e / 2][x + e % 2] = A[(i + e / 2) * n + t + x + e % 2];
+        for (int e = 0; e < 4; e++) Bs[y + e / 2][x + e % 2] = B[(t + y + e / 2) * n + j + e % 2];
+        __syncthreads();
+        for (int p = 0; p < 16; p++)
+            for (int e = 0; e < 4; e++) sum[e] += As[y + e / 2][p] * Bs[p][x + e % 2];
+        __syncthreads();
+    }}
+    for (int e = 0; e < 4; e++) C[(i + e / 2) * n + j + e % 2] = sum[e];
+}}
+"""
+OF_TRAITS = f"""namespace lab {{ template <int N> struct Tile {{ static constexpr int side = N; }};
+template <class T> {kernel(k="n / T::side * T::side")}
+template <int N> void go({SQUARE})
+{{ using Own = Tile<N>; f<Own><<<dim3(n, n), dim3(N, N)>>>(A, B, C, n); }} }}
 """
 
 # A text, settings, and what the verdicts say.
@@ -535,6 +558,29 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part that the file leaves out": (
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
+    "one value by many threads": (
+        kernel(k="s").replace("    int", "    __shared__ int s; s = n; __syncthreads(); int", 1), "",
+        "f is correct"),
+    "another value by each thread": (
+        kernel(k="n + 0 * s").replace("    int", "    __shared__ int s; s = threadIdx.x; int", 1), "",
+        "f is not correct: race"),
+    "a square product by columns": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
+        r"f is correct(?s:.*)\(order=columns\)"),
+    "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
+    "inputs that become bfloat16": (
+        HALVES.replace("half", "bfloat16").replace(" bfloat16", " __nv_bfloat16"),
+        "multiple=16 block=32", "f is correct"),
+    "a type with constants": (OF_TRAITS, "T=lab::Tile<8> multiple=8", "f is correct"),
+    "sizes that are refused by a number nobody says": (
+        kernel().replace("if (i >= n || j >= n) return;", "") + "struct Run { int side; void "
+        "go(float* A, float* B, float* C, int n) { if (n % side) throw n; f<<<dim3(n / side, n / "
+        "side), dim3(side, side)>>>(A, B, C, n); } };", "",
+        "f is correct(?s:.*)multiples of 16 only"),
+    "a pointer to the kernel": (
+        kernel() + "void run(void (*g)(const float*), dim3 b, int n) { g<<<dim3(n / 8 + 1, n / 4 + "
+        "1), b>>>(0, 0, 0, n); }\nint main() { void (*own)(const float*) = f; float ms = run(own, "
+        "dim3(8, 4), 1 << 10); }", "", "f is correct(?s:.*)blocks of 8×4×1 threads; as in line"),
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
@@ -612,6 +658,13 @@ QUESTIONS = {
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
+    "a filter": (
+        kernel(f"{SQUARE}, int r".replace("B", "filter"), b="filter[p * n + j]", k="n * r"),
+        "no kernel in it looks like a product of two matrices"),
+    "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
+    "a block and numbers that no trial finds": (
+        f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),
+        "which block does f take, with which R? Say for instance R=16 block=256 after"),
     "a block that no trial finds": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
         "which block does f take"),
@@ -665,6 +718,12 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
     hand_in.write_text(text)
     with pytest.raises(UserError, match=re.escape(wanted)):
         judge_all(hand_in, {})
+
+
+def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path) -> None:
+    hand_in.write_text(VERDICTS["a kernel for the edges beside it"][0])
+    (verdict,) = map(verdict_on, pending(hand_in, {}, seed=1))
+    assert verdict.status == NOT_RUN and "leaves the rest to f_edges" in verdict.message
 
 
 def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
