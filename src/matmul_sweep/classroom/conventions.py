@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
+from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program
@@ -48,9 +49,10 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     for ordered in reordered(bench) if fixed and not told else [bench]:
         for stored in candidates(ordered, folder, told, end):
             stored = stored.with_tile(SIDE)  # the same for every order of the numbers
-            for one in [stored] if told or fixed else reordered(stored):
+            orders = [stored] if told or fixed else [*reordered(stored)]
+            for one in [*orders, *map(regridded, orders if stored.launch.program else ())]:
                 if right(one.run(different_sides(one)), whole=True):
-                    return replace(one, narrow=False)
+                    return replace(one, narrow=False, launch=replace(one.launch, mended=None))
     signature, program = bench.signature, bench.program
     if others := other_blocks(program.source, program.kernel, bench.launch):
         tried = replace(bench, launch=replace(bench.launch, possible=others))
@@ -58,6 +60,16 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             return found
     ask = told or fixed or signature.square or signature.again or bench.launch.possible
     return None if ask else likeliest(replace(bench, narrow=False))
+
+
+def regridded(bench: Bench) -> Bench:
+    """The bench with a grid that covers C in the place of the file's, which may be the mistake."""
+    launch = bench.launch
+
+    def covering(file: plans.Launch, shape: Shape) -> plans.Launch:
+        return replace(file, grid=launch.covering(shape))
+
+    return replace(bench, launch=replace(launch, mended=covering))
 
 
 def likeliest(bench: Bench) -> Bench | None:

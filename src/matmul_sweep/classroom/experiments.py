@@ -352,7 +352,7 @@ class Bench:
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
-            return kind(*[fixed.get("m", max(m, n, k))] * len(names))
+            return kind(*[fixed.get("m", min(max(m, n, k), *self.launch.most))] * len(names))
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 

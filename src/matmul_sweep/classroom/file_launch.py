@@ -87,7 +87,17 @@ class FileLaunch:
         """Of which the sizes are for which the program gets to the launch, and of which no kernel
         for the edges has a part."""
         tile = self.sides[0] if self.for_edges and self.sides else ()
-        return math.lcm(self.allowed[1], *tile)
+        return math.lcm(self.allowed[1], *tile, *(self.padded(text) for text, _ in self.roles))
+
+    def padded(self, text: str) -> int:
+        """Of which a variable of the program begins as a multiple."""
+        begins = self.source.constants_of(self.source.launchers.get(self.kernel.name)).get(text, "")
+        free = [one for one in re.findall(r"[A-Za-z_]\w*", begins) if one not in self.source.names]
+        if not free or "/" not in begins:
+            return 1
+        values = [Host(self.source, self.kernel, {free[0]: one}).read(begins) for one in OTHERS]
+        whole = [one for one in values if isinstance(one, int)]
+        return math.gcd(*whole) if len(whole) == len(values) else 1
 
     @property
     def refuses_unknown(self) -> bool:
@@ -128,7 +138,8 @@ class FileLaunch:
             return "0" if told == [0, 0] else ""
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
-        texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        texts = [str(first), *(f"{name}*{first // side}" for name, side in
+                               zip(names, shapes[0].dimensions, strict=True)), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
         for side in sorted({one + more for one in sides for more in (0, 1)}):
             texts += [text for name in names
                       for text in (f"{name}//{side}", f"({name}+{side - 1})//{side}")]  # fmt: skip
@@ -191,7 +202,8 @@ class FileLaunch:
         """What the launch passes for C; of a tensor, its name."""
         text = {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
         tensor = re.search(r"(\w+)\s*\.\s*data_ptr\b", text)
-        return tensor[1] if tensor else text
+        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
+        return tensor[1] if tensor else copied(text, around) or text
 
     @property
     def is_given_c(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 
+from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import Declared, Kernel
 from matmul_sweep.operations import OPERATIONS
@@ -182,6 +183,10 @@ def signature_of(
     roles |= {name: role for name in numbers
               if name not in said and (role := role_beside(name, letters))}  # fmt: skip
     numbers = [name for name in numbers if name not in roles]
+    areas = {*numbers} & products_passed(source, kernel)
+    if len(numbers) > len(areas) > 0:
+        roles |= {name: f"{GIVEN}{name}" for name in areas}
+        numbers = [name for name in numbers if name not in areas]
     lengths = [name for name in numbers if ROW_LENGTH & {*words_of(name)}]
     if len(lengths) == len(numbers) - 1:  # of all matrices, which are square
         roles |= dict.fromkeys(lengths, f"{LEADING}C")
@@ -190,6 +195,9 @@ def signature_of(
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
+    if all(kernel.leaves(name) for name in numbers):  # which are constants of the file instead
+        roles |= {name: f"{UNUSED}{name}" for name in numbers}
+        numbers = []
     if not numbers:
         parameters += constants_as_parameters(sizes, letters, operation, settings)
         numbers = [p.name for p in parameters if p.value]
@@ -204,6 +212,18 @@ def signature_of(
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def products_passed(source: Source, kernel: Kernel) -> set[str]:
+    """The parameters for which the program passes a product of two variables: the size of a matrix,
+    and no dimension."""
+    own = Host(source, kernel, {}).launch()
+    pairs = zip(kernel.parameters, own.arguments if own else (), strict=False)
+    factors = {one.name: re.fullmatch(r"[\w.>-]*?(\w+)\s*\*\s*([\w.>-]+)", text)
+               for one, text in pairs}  # fmt: skip
+    known = source.host.names.keys()
+    return {name for name, two in factors.items()
+            if two and not {*two.groups()} & known and not any(map(str.isdecimal, two.groups()))}  # fmt: skip
 
 
 def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:

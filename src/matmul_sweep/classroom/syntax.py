@@ -91,6 +91,10 @@ class Kernel:
     body: str
     node: Node = field(repr=False)
 
+    def leaves(self, name: str) -> bool:
+        """Whether it never uses a parameter of this name."""
+        return not re.search(rf"\b{re.escape(name)}\b", self.body) or self.declares(name)
+
     def declares(self, name: str) -> bool:
         """Whether it has a variable of this name."""
         return bool(re.search(rf"\b(?!return\b)[A-Za-z_]\w*\s+{name}\s*[=;,{{\[]", self.body))

@@ -381,6 +381,12 @@ def unless_guessed(verdict: Verdict) -> Verdict:
         raise UserError(f"{program.source.path}: {said}: its bytes seem to be codes of numbers")
     if nowhere and program.kernel.template and "block" in program.launch.guessed:
         raise question_of_block(program.source, program.kernel, program.launch)
+    one_block = "blockIdx" not in program.kernel.body and not program.in_file
+    if verdict.status == WRONG and one_block and not nowhere:
+        rows, columns, _ = program.launch.block
+        asked = f"{program.source.path}: {program.kernel.name} takes no blockIdx, and is right in"
+        said = f"most_rows={rows} most_columns={columns}"
+        raise question(f"{asked} one block of {rows}×{columns} threads: how large is C", said)
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
