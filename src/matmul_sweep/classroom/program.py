@@ -298,6 +298,9 @@ def of_host(report: str, program: Program) -> bool:
 def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
     found = ERROR.search(report)
+    if without_body := re.search(r"Unresolved extern function '_Z(\d+)(\w+)'", report):
+        name = without_body[2][: int(without_body[1])]
+        return CompileMistake(0, f"it calls {name}, which has no body in it: paste that in")
     if not found:
         lines = report.strip().splitlines() or ["no message"]
         worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]

@@ -170,7 +170,7 @@ def signature_of(
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
-    roles = matrices(pointers)
+    roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -409,12 +409,14 @@ def words_of(name: str) -> list[str]:
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
-def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
+def matrices(pointers: Sequence[Parameter], body: str) -> dict[str, str]:
     """The role of each pointer: C is the only one that is not const, or is called so, or is
-    last."""
+    written, or is last."""
     writable = [p for p in pointers if not p.constant]
-    named = [p for p in pointers if OUTPUT & set(words_of(p.name)) and not p.constant]
-    output = writable[0] if len(writable) == 1 else named[0] if len(named) == 1 else pointers[-1]
+    named = [p for p in writable if OUTPUT & set(words_of(p.name))]
+    stored = [p for p in writable
+              if re.search(rf"\b{re.escape(p.name)}\s*\[[^;=]*\]\s*[-+]?=(?!=)", body)]  # fmt: skip
+    output = next((one[0] for one in (writable, named, stored) if len(one) == 1), pointers[-1])
     inputs = [p for p in pointers if p is not output]
     last = [words_of(p.name)[-1:] for p in inputs]
     if last == [["b"], ["a"]] or last == [["n"], ["m"]]:

@@ -287,7 +287,9 @@ def writes_vector(kernel: Kernel) -> bool:
     goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
     told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
     parts = {*re.findall(r"\b(\w+)\s*(?:[/%]|>>|&[^&])", body)}  # of which each is two coordinates
-    alone = (ONE_COORDINATE.fullmatch(told.get(one, one)) and one not in parts for one in stored)
+    places = [told.get(told.get(one, one).strip(), told.get(one, one)) for one in stored]
+    alone = (ONE_COORDINATE.fullmatch(place) and one not in parts
+             for one, place in zip(stored, places, strict=True))  # fmt: skip
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 

@@ -387,6 +387,13 @@ def unless_guessed(verdict: Verdict) -> Verdict:
         asked = f"{program.source.path}: {program.kernel.name} takes no blockIdx, and is right in"
         said = f"most_rows={rows} most_columns={columns}"
         raise question(f"{asked} one block of {rows}×{columns} threads: how large is C", said)
+    own = program.launch.program
+    if own and not own.own.grid and verdict.mistakes[:1] and (
+        verdict.mistakes[0].kind == "elements not written"
+    ):
+        asked = f"{program.source.path}: the program's grid is not known, and with a guessed one"
+        said = f"{asked} {program.kernel.name} leaves elements of C: what is it"
+        raise question(said, "grid='(n+15)/16,(m+15)/16'")
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
