@@ -559,10 +559,10 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
     "one value by many threads": (
-        kernel(k="s").replace("    int", "    __shared__ int s; s = n; __syncthreads(); int", 1), "",
+        kernel(k="s").replace("    int", "__shared__ int s; s = n; __syncthreads(); int", 1), "",
         "f is correct"),
     "another value by each thread": (
-        kernel(k="n + 0 * s").replace("    int", "    __shared__ int s; s = threadIdx.x; int", 1), "",
+        kernel(k="n + 0 * s").replace("    int", "__shared__ int s; s = threadIdx.x; int", 1), "",
         "f is not correct: race"),
     "a square product by columns": (
         kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
@@ -577,6 +577,27 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "go(float* A, float* B, float* C, int n) { if (n % side) throw n; f<<<dim3(n / side, n / "
         "side), dim3(side, side)>>>(A, B, C, n); } };", "",
         "f is correct(?s:.*)multiples of 16 only"),
+    "constants in the place of numbers": ("#define N 24\n" + kernel(
+        f"{MATRICES}, int n, int p", "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN"), "",
+        "f is correct(?s:.*)24x24x24 alone"),
+    "the number of elements of C": (
+        f"__global__ void f({MATRICES}, int k, int n, int length) {{ int e = {COL}; float sum = 0;"
+        "if (e >= length) return; for (int p = 0; p < k; p++) sum += A[e / n * k + p] * "
+        "B[p * n + e % n]; C[e] = sum; } void go(float* A, float* B, float* C, int m, int n, int k)"
+        " { f<<<(m * n + 63) / 64, 64>>>(A, B, C, k, n, m * n); }",
+        "length=m*n", "f is correct"),
+    "padded sizes": (
+        kernel().replace("if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, float*"
+        " C, int size) { int N = (size + 7) / 8 * 8; f<<<dim3(N / 8, N / 8), dim3(8, 8)>>>(A, B, C,"
+        " N); }", "", "f is correct(?s:.*)multiples of 8 only"),
+    "a wrong grid and another order": (
+        rectangular(parameters=f"{MATRICES}, int m, int k, int n").replace(ROW, COL, 1).replace(
+            f"j = {COL}", f"j = {ROW}") + "void go(float* A, float* B, float* C, int m, int k, int "
+        "n) { f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, k, n); }", "",
+        "grid exchanged"),
+    "C by what is written": (
+        kernel("float* C1, float* A1, float* B1, int n", "A1[i * n + p]", "B1[p * n + j]",
+        "C1[i * n + j]"), "", "f is correct"),
     "a pointer to the kernel": (
         kernel() + "void run(void (*g)(const float*), dim3 b, int n) { g<<<dim3(n / 8 + 1, n / 4 + "
         "1), b>>>(0, 0, 0, n); }\nint main() { void (*own)(const float*) = f; float ms = run(own, "
@@ -658,8 +679,14 @@ QUESTIONS = {
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
+    "one block, of which nobody says how large C is": (
+        kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x"),
+        "Say for instance most_rows=16 most_columns=16 after"),
+    "a grid that nobody knows": (
+        kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
+        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }", "leaves elements of C: what is it"),
     "a filter": (
-        kernel(f"{SQUARE}, int r".replace("B", "filter"), b="filter[p * n + j]", k="n * r"),
+        kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
     "a block and numbers that no trial finds": (
@@ -723,7 +750,7 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
 def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path) -> None:
     hand_in.write_text(VERDICTS["a kernel for the edges beside it"][0])
     (verdict,) = map(verdict_on, pending(hand_in, {}, seed=1))
-    assert verdict.status == NOT_RUN and "leaves the rest to f_edges" in verdict.message
+    assert verdict.status == NOT_RUN and "leaves a part of C to f_edges" in verdict.message
 
 
 def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:

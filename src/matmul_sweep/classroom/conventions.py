@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
-from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.relaunching import bench_covers
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
@@ -64,12 +64,7 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
 
 def regridded(bench: Bench) -> Bench:
     """The bench with a grid that covers C in the place of the file's, which may be the mistake."""
-    launch = bench.launch
-
-    def covering(file: plans.Launch, shape: Shape) -> plans.Launch:
-        return replace(file, grid=launch.covering(shape))
-
-    return replace(bench, launch=replace(launch, mended=covering))
+    return replace(bench, launch=replace(bench.launch, mended=bench_covers(bench)))
 
 
 def likeliest(bench: Bench) -> Bench | None:

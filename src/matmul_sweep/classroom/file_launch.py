@@ -93,11 +93,10 @@ class FileLaunch:
         """Of which a variable of the program begins as a multiple."""
         begins = self.source.constants_of(self.source.launchers.get(self.kernel.name)).get(text, "")
         free = [one for one in re.findall(r"[A-Za-z_]\w*", begins) if one not in self.source.names]
-        if not free or "/" not in begins:
-            return 1
-        values = [Host(self.source, self.kernel, {free[0]: one}).read(begins) for one in OTHERS]
+        values = [Host(self.source, self.kernel, {one: size}).read(begins)
+                  for one in free[:1] if "/" in begins for size in OTHERS]  # fmt: skip
         whole = [one for one in values if isinstance(one, int)]
-        return math.gcd(*whole) if len(whole) == len(values) else 1
+        return math.gcd(*whole) if values and len(whole) == len(values) else 1
 
     @property
     def refuses_unknown(self) -> bool:
@@ -107,8 +106,10 @@ class FileLaunch:
 
     @property
     def for_edges(self) -> str:
-        """The kernel that the program launches for what this one leaves of C, or nothing."""
-        return next(filter(FOR_EDGES.search, self.source.launchers), "")
+        """The kernel that the same function launches for what this one leaves of C, or nothing."""
+        around = self.source.launchers
+        found = (one for one in around if around[one] == around.get(self.kernel.name))
+        return next(filter(FOR_EDGES.search, found), "")
 
     @cached_property
     def allowed(self) -> tuple[Shape, int]:
@@ -138,8 +139,9 @@ class FileLaunch:
             return "0" if told == [0, 0] else ""
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
-        texts = [str(first), *(f"{name}*{first // side}" for name, side in
-                               zip(names, shapes[0].dimensions, strict=True)), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        texts += [f"{name}*{first // side}" for name, side
+                  in zip(names, shapes[0].dimensions, strict=True)]  # fmt: skip
         for side in sorted({one + more for one in sides for more in (0, 1)}):
             texts += [text for name in names
                       for text in (f"{name}//{side}", f"({name}+{side - 1})//{side}")]  # fmt: skip

@@ -217,13 +217,11 @@ def signature_of(
 def products_passed(source: Source, kernel: Kernel) -> set[str]:
     """The parameters for which the program passes a product of two variables: the size of a matrix,
     and no dimension."""
-    own = Host(source, kernel, {}).launch()
+    own, known = Host(source, kernel, {}).launch(), source.host.names.keys()
+    two = re.compile(r"[\w.>-]*[A-Za-z_]\w*\s*\*\s*[A-Za-z_][\w.>-]*")
     pairs = zip(kernel.parameters, own.arguments if own else (), strict=False)
-    factors = {one.name: re.fullmatch(r"[\w.>-]*?(\w+)\s*\*\s*([\w.>-]+)", text)
-               for one, text in pairs}  # fmt: skip
-    known = source.host.names.keys()
-    return {name for name, two in factors.items()
-            if two and not {*two.groups()} & known and not any(map(str.isdecimal, two.groups()))}  # fmt: skip
+    return {one.name for one, text in pairs
+            if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
 
 
 def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:

@@ -292,8 +292,11 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if own and verdict.seed is None:  # strictly graded, a program is no excuse
             side = max(launch.block[:2]) if own.refuses_unknown and "block" in launch.guessed else 1
             launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple, side))
+        elif own and own.for_edges:
+            left = f"its program leaves a part of C to {own.for_edges}; one kernel has to do all"
+            return replace(verdict, message=f"refused: {left}")
         bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
-        return without_edges(judged(verdict, bench, folder))
+        return judged(verdict, bench, folder)
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
@@ -301,24 +304,6 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if asked := question_of_guess(program.source, program.launch, said, types=True):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
-
-
-def without_edges(verdict: Verdict) -> Verdict:
-    """A verdict; a refusal if the kernel is wrong only where its program has another one for the
-    edges, which a strict trial cannot launch with it."""
-    own = verdict.program.launch.program
-    if verdict.status != WRONG or own is None or not own.for_edges:
-        return verdict
-    whole = [fine for shape, fine in verdict.shapes.items()
-             if not any(side % own.multiple for side in shape.dimensions)]  # fmt: skip
-    if not whole or not all(whole):
-        return verdict
-    where = f"{verdict.program.kernel.name} is right where dimensions are multiples of"
-    said = f"{where} {own.multiple}, and its program leaves the rest to {own.for_edges}"
-    return Verdict(
-        NOT_RUN, verdict.program, given=verdict.given, seed=verdict.seed,
-        message=f"refused: {said}; one kernel has to do all of C",
-    )  # fmt: skip
 
 
 def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
@@ -384,16 +369,15 @@ def unless_guessed(verdict: Verdict) -> Verdict:
     one_block = "blockIdx" not in program.kernel.body and not program.in_file
     if verdict.status == WRONG and one_block and not nowhere:
         rows, columns, _ = program.launch.block
-        asked = f"{program.source.path}: {program.kernel.name} takes no blockIdx, and is right in"
-        said = f"most_rows={rows} most_columns={columns}"
-        raise question(f"{asked} one block of {rows}×{columns} threads: how large is C", said)
-    own = program.launch.program
-    if own and not own.own.grid and verdict.mistakes[:1] and (
-        verdict.mistakes[0].kind == "elements not written"
-    ):
-        asked = f"{program.source.path}: the program's grid is not known, and with a guessed one"
-        said = f"{asked} {program.kernel.name} leaves elements of C: what is it"
-        raise question(said, "grid='(n+15)/16,(m+15)/16'")
+        alone = f"{program.source.path}: {program.kernel.name} takes no blockIdx, and is right in"
+        large = f"{alone} one block of {rows}×{columns} threads: how large is C"
+        raise question(large, f"most_rows={rows} most_columns={columns}")
+    own, left = program.launch.program, verdict.mistakes[:1]
+    unknown = own and not (own.far and own.far.grid)
+    if unknown and left and left[0].kind == "elements not written":
+        guess = f"{program.source.path}: the program's grid is not known, and with a guessed one"
+        leaves = f"{guess} {program.kernel.name} leaves elements of C: what is it"
+        raise question(leaves, "grid='(n+15)/16,(m+15)/16'")
     if nowhere and program.signature.open_rows and not program.launch.tile:
         from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
         raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
