@@ -195,12 +195,11 @@ def signature_of(
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
-    if all(kernel.leaves(name) for name in numbers):  # which are constants of the file instead
+    constants = constants_as_parameters(sizes, letters, operation, settings)
+    if constants and all(map(kernel.leaves, numbers)):  # the file fixes its dimensions
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
-        numbers = []
-    if not numbers:
-        parameters += constants_as_parameters(sizes, letters, operation, settings)
-        numbers = [p.name for p in parameters if p.value]
+        parameters += constants
+        numbers = [p.name for p in constants]
     dimensional = dimensions(numbers, letters, operation, settings, where)
     unsure, again = not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))

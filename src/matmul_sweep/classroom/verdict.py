@@ -28,7 +28,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     lacks,
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
-from matmul_sweep.classroom.experiments import ALONE, MANY, Bench, Run
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
@@ -497,15 +497,6 @@ def smallest(
     return mistake
 
 
-def holds(bench: Bench, right: Shape, side: int, which: Sequence[int]) -> bool:
-    """Whether the kernel is right if these dimensions of a shape at which it is are as small as a
-    rule says."""
-    sides = (side if i in which or bench.signature.square else one
-             for i, one in enumerate(right.dimensions))  # fmt: skip
-    least = type(right)(*sides)
-    return least == right or least.operations > MANY or bench.run(least).right
-
-
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
     whole = [shape for shape, fine in shapes.items() if fine is True]
@@ -515,20 +506,18 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
-    names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
+    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
     own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
-    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
-    for side in sides:
-        fits = [role for role, i in names.items()
-                if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
-        fits = fits[:1] if bench.signature.square else fits
-        exact = fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong)
-        if exact and holds(bench, right[0], side, [names[role] for role in fits]):
-            multiple = "is a multiple" if len(fits) == 1 else "are multiples"
-            return f"it is right where {' and '.join(fits)} {multiple} of {side}"
-    common = {role: math.gcd(*(s.dimensions[i] for s in right)) for role, i in names.items()}
-    steps = {role: side for role, side in common.items() if side in sides}
-    if all(any(s.dimensions[names[role]] % side for role, side in steps.items()) for s in wrong):
-        told = (f"{role} is a multiple of {side}" for role, side in steps.items())
-        return f"it is right where {' and '.join(told)}"
-    return ""
+    multiples: dict[int, list[int]] = {}
+    for i in range(len(roles)):
+        fits = (side for side in {*own, 1, 2, 4, 8, 16, 32, 64, 128}
+                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
+        multiples.setdefault(max(fits), []).append(i)
+    multiples.pop(1, None)
+    for shape in wrong:
+        if not any(shape.dimensions[i] % side for side in multiples for i in multiples[side]):
+            return ""
+    told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
+            f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
+            for side, which in multiples.items())  # fmt: skip
+    return f"it is right where {' and '.join(told)}"
