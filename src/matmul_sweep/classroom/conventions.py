@@ -14,6 +14,7 @@ from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.relaunching import bench_covers
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
+from matmul_sweep.classroom.source import word_set
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
@@ -21,18 +22,7 @@ from matmul_sweep.operations.shapes import Shape
 STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
 # Of the matrices by which storage is told; the other one if the first block reaches beyond them.
 SIDE, WIDER = 192, 256
-TURNED = TRANSPOSED | {
-    "nt",
-    "tn",
-    "tt",
-    "abt",
-    "atb",
-    "atbt",
-    "backward",
-    "backprop",
-    "grad",
-    "gradient",
-}
+TURNED = TRANSPOSED | word_set("nt tn tt abt atb atbt backward backprop grad gradient")
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 
