@@ -355,32 +355,34 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
 
 
 def unless_guessed(verdict: Verdict) -> Verdict:
-    """A verdict. Raises UserError if it is that a kernel with guessed numbers is right nowhere."""
-    program, nowhere = verdict.program, verdict.status == WRONG and not any(verdict.shapes.values())
-    said = f"{program.kernel.name} is right at no shape"
-    if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
+    """A verdict. Raises UserError with a question if what was guessed may be why it is that the
+    kernel is wrong."""
+    if not verdict.mistakes:
+        return verdict
+    program, kind, own = verdict.program, verdict.mistakes[0].kind, verdict.program.in_file
+    launch, operation = program.launch, program.signature.operation
+    where, name = f"{program.source.path}: {program.kernel.name}", program.kernel.name
+    if kind == "elements not written" and own and not (own.far and own.far.grid):
+        leaves = "leaves elements of C with a guessed grid, because its program's is not known"
+        raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
+    if any(verdict.shapes.values()):
+        if kind == "elements not written" and not own and "blockIdx" not in program.kernel.body:
+            columns, rows, _ = launch.block
+            one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
+            raise question(
+                f"{where} {one}: how large is C", f"most_rows={rows} most_columns={columns}"
+            )
+        return verdict
+    if asked := question_of_guess(program.source, launch, f"{name} is right at no shape"):
         raise asked
-    operation = program.signature.operation
     bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
-    if nowhere and bytes_ and verdict.mistakes[0].kind == "wrong result stored":
-        raise UserError(f"{program.source.path}: {said}: its bytes seem to be codes of numbers")
-    if nowhere and program.kernel.template and "block" in program.launch.guessed:
-        raise question_of_block(program.source, program.kernel, program.launch)
-    one_block = "blockIdx" not in program.kernel.body and not program.in_file
-    if verdict.status == WRONG and one_block and not nowhere:
-        rows, columns, _ = program.launch.block
-        alone = f"{program.source.path}: {program.kernel.name} takes no blockIdx, and is right in"
-        large = f"{alone} one block of {rows}×{columns} threads: how large is C"
-        raise question(large, f"most_rows={rows} most_columns={columns}")
-    own, left = program.launch.program, verdict.mistakes[:1]
-    unknown = own and not (own.far and own.far.grid)
-    if unknown and left and left[0].kind == "elements not written":
-        guess = f"{program.source.path}: the program's grid is not known, and with a guessed one"
-        leaves = f"{guess} {program.kernel.name} leaves elements of C: what is it"
-        raise question(leaves, "grid='(n+15)/16,(m+15)/16'")
-    if nowhere and program.signature.open_rows and not program.launch.tile:
-        from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
-        raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
+    if bytes_ and kind == "wrong result stored":
+        raise UserError(f"{where} is right at no shape: its bytes seem to be codes of numbers")
+    if program.kernel.template and "block" in launch.guessed:
+        raise question_of_block(program.source, program.kernel, launch)
+    if program.signature.open_rows and not launch.tile:
+        said = f"{where} is right at no shape. Its rows of C come from the grid: of how many rows"
+        raise question(f"{said} and columns of C is a block", "tile=32x32")
     return verdict
 
 
