@@ -680,8 +680,8 @@ QUESTIONS = {
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
     "one block, of which nobody says how large C is": (
-        kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x"),
-        "Say for instance most_rows=16 most_columns=16 after"),
+        kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
+        + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
     "a grid that nobody knows": (
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
         "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }", "leaves elements of C: what is it"),

@@ -366,12 +366,12 @@ def unless_guessed(verdict: Verdict) -> Verdict:
         leaves = "leaves elements of C with a guessed grid, because its program's is not known"
         raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
     if any(verdict.shapes.values()):
-        if kind == "elements not written" and not own and "blockIdx" not in program.kernel.body:
+        alone = not own and program.source.launchers and "blockIdx" not in program.kernel.body
+        if kind == "elements not written" and alone:  # its program launches others
             columns, rows, _ = launch.block
             one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
-            raise question(
-                f"{where} {one}: how large is C", f"most_rows={rows} most_columns={columns}"
-            )
+            said = f"most_rows={rows} most_columns={columns}"
+            raise question(f"{where} {one}: how large is C", said)
         return verdict
     if asked := question_of_guess(program.source, launch, f"{name} is right at no shape"):
         raise asked
