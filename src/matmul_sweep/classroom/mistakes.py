@@ -54,10 +54,6 @@ CURES = {
     "wrong result": "",
     "wrong result stored": "look at what leads to this value",  # no more is known than where
 }
-ALIKE = (
-    "the kernel never reads blockIdx, so that every block computes the same elements: let a "
-    "thread's row and column begin at its block's"
-)
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 # The kind of a finding that says all by its own fields, and what its thread does.
 SAYS = {
@@ -263,17 +259,14 @@ class Teller:
         number = block[0] + x * (block[1] + y * block[2]) - finding["blocks_ago"]
         return f"block {indices(number, self.run.launched.grid)}"
 
-    @property
-    def blocks_alike(self) -> bool:
-        """Whether the kernel never asks which block it is in."""
-        code = "".join(self.program.needed.values())
-        return not re.search(r"blockIdx|this_grid|group_index|ctaid", code)
-
     def cure_of_race(self, finding: Mapping[str, Any]) -> str:
         """Who should write an element, by what its writers have in common."""
-        cure = CURES["race"]
-        if finding["blocks_ago"] and self.blocks_alike:
-            return ALIKE
+        cure, code = CURES["race"], "".join(self.program.needed.values())
+        if finding["blocks_ago"] and not re.search(r"blockIdx|this_grid|group_index|ctaid", code):
+            return (
+                "the kernel never reads blockIdx, so that every block computes the same "
+                "elements: let a thread's row and column begin at its block's"
+            )
         terms = re.escape(self.program.signature.terms_name)
         shared_out = rf"{LOOP}[^)]*(?:blockIdx|threadIdx)[^;]*;[^;]*\b{terms}\b"
         grid, block = self.run.launched.grid, self.run.launched.block
@@ -368,7 +361,7 @@ class Teller:
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)
             line = self.body_line(CROSSED) or self.guard_line()
-            cure = ALIKE if self.blocks_alike else CURES["elements not written"]
+            cure = CURES["elements not written"]
             if own := self.program.launch.program:
                 line_of_grid = f"line {own.own.lines[1]}{own.of}"
                 cure += f"; and whether the grid, which is that of {line_of_grid}, covers C"

@@ -367,7 +367,7 @@ def unless_guessed(verdict: Verdict) -> Verdict:
         raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
     if any(verdict.shapes.values()):
         alone = not own and program.source.launchers and "blockIdx" not in program.kernel.body
-        if kind == "elements not written" and alone:  # its program launches others
+        if kind in ("elements not written", "race") and alone:  # its program launches others
             columns, rows, _ = launch.block
             one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
             said = f"most_rows={rows} most_columns={columns}"

@@ -210,8 +210,8 @@ UNWATCHED inline void store_tile(const TileCopy& tile)
     const size_t element = tile.map.element_bytes;
     each_element(tile, [&](char* place, size_t address) UNWATCHED {
         if (!place) return;
-        note_write(place, element, *tile.issuer, tile.clock, tile.place);
         copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
+        note_write(place, element, *tile.issuer, tile.clock, tile.place);
     });
     --tile.fiber->stores;
 }

@@ -6,7 +6,7 @@
 //   an access outside A, B, C or dynamic shared memory, before it happens: which element;
 //   an index outside the dimension of an array;
 //   two threads at one element of shared memory, or of C, with nothing between that orders them, unless
-//   both write the same value;
+//   both leave the same value in shared memory;
 //   an access to shared memory that an asynchronous copy fills, which was not waited for;
 //   an element of shared memory, or of C, that is read before anything was written to it;
 //   where a kernel was that crashed or did not end;
@@ -47,15 +47,13 @@ struct Cell {
     Access write, reads[2];
 };
 
-// An element, or a byte, that a thread writes as another one did, with nothing between: a race, unless it
-// leaves the value that it found.
+// A byte of shared memory that a thread writes as another one did, with nothing between: a race, unless
+// it leaves the value that it found.
 struct Rewrite {
     const char* address;
-    char found[8];
-    unsigned bytes;
-    Access before, now;
-    const char* array;
+    char found;
     size_t element;
+    Access before, now;
 };
 
 struct Writer {
@@ -148,18 +146,17 @@ UNWATCHED inline void tell_race(const char* array, size_t element, const Access&
              before.how == How::Landed ? "true" : "false", what);
 }
 
+// address: of a byte in shared memory.
 UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element,
-                           const char* address, unsigned bytes)
+                           const char* address = nullptr)
 {
     const Access& before = cell.write;
     if (before.how == How::UnderWay || !ordered(before, now)) {
-        if (writes && before.how == How::Plain && now.how == How::Plain && rewrite_count < most_rewrites) {
-            Rewrite& rewrite = rewrites[rewrite_count++];
-            rewrite = {address, {}, bytes, before, now, array, element};
-            memcpy(rewrite.found, address, bytes);
-        } else {
+        const bool plain = before.how == How::Plain && now.how == How::Plain;
+        if (address && writes && plain && rewrite_count < most_rewrites)
+            rewrites[rewrite_count++] = {address, *address, element, before, now};
+        else
             tell_race(array, element, before, now, writes ? "write after write" : "read after write");
-        }
     }
     if (!writes) {
         if (cell.reads[0].thread != now.thread || cell.reads[0].phase != now.phase)
@@ -177,8 +174,8 @@ UNWATCHED inline void tell_rewrites()
 {
     for (; rewrite_count; --rewrite_count) {
         const Rewrite& one = rewrites[rewrite_count - 1];
-        if (memcmp(one.address, one.found, one.bytes))
-            tell_race(one.array, one.element, one.before, one.now, "write after write");
+        if (*one.address != one.found)
+            tell_race("shared", one.element, one.before, one.now, "write after write");
     }
 }
 
@@ -216,7 +213,7 @@ UNWATCHED inline void note_shared(Cell* cells, const char* address, size_t bytes
     for (size_t i = 0; i < bytes; ++i) {
         if (!writes && bytes > 1 && !cells[i].write.block && first_time("unwritten", now.place, nullptr))
             tell("unwritten", now.place, ", \"array\": \"shared\", \"element\": %zu", i);
-        note(cells[i], now, writes, "shared", first, address + i, 1);
+        note(cells[i], now, writes, "shared", first, address + i);
     }
 }
 
@@ -238,7 +235,7 @@ UNWATCHED inline void note_c(size_t element, bool writes, const Access& now)
     Cell& cell = c_cells[element];
     if (!writes && !cell.write.block && now.how != How::Atomic && first_time("unwritten", now.place, nullptr))
         tell("unwritten", now.place, ", \"array\": \"C\", \"element\": %zu", element);
-    note(cell, now, writes, "C", element, (const char*)C.data + element * C.element_bytes, C.element_bytes);
+    note(cell, now, writes, "C", element);
 }
 
 // Ends the run if the access lies outside the array, but nearer to it than to anything else.
