@@ -580,6 +580,10 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "constants in the place of numbers": ("#define N 24\n" + kernel(
         f"{MATRICES}, int n, int p", "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN"), "",
         "f is correct(?s:.*)24x24x24 alone"),
+    "a number in a macro alone": ("#define SIZE 8\n#define AT(i, j) ((i) * n + (j))\n" + kernel(
+        a="A[AT(i, p)]", b="B[AT(p, j)]", c="C[AT(i, j)]", m="SIDE", n="SIDE", k="SIDE").replace(
+        "float sum", "__shared__ float s[SIZE]; s[0] = 0; float sum").replace("SIDE", "AT(1, 0)"),
+        "block=8x8", "f is correct(?s:.*)is n = 257"),
     "the number of elements of C": (
         f"__global__ void f({MATRICES}, int k, int n, int length) {{ int e = {COL}; float sum = 0;"
         "if (e >= length) return; for (int p = 0; p < k; p++) sum += A[e / n * k + p] * "

@@ -196,7 +196,8 @@ def signature_of(
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
     constants = constants_as_parameters(sizes, letters, operation, settings)
-    if constants and all(map(kernel.leaves, numbers)):  # the file fixes its dimensions
+    in_macros = {*re.findall(r"\w+", " ".join(source.names.values()))}
+    if constants and in_macros.isdisjoint(numbers) and all(map(kernel.leaves, numbers)):
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
