@@ -129,23 +129,14 @@ class Verdict:
              "what": one.what, "cure": one.cure}
             for one in self.mistakes
         ]  # fmt: skip
+        same = "message rule remark printed doubt settings seed"
         return {
-            "file": str(self.program.source.path),
-            "kernel": self.program.kernel.name,
-            "verdict": self.status,
-            "line": self.line or None,
-            "message": self.message,
-            "mistakes": found,
-            "rule": self.rule,
-            "remark": self.remark,
-            "convention": self.convention[1],
-            "unjudged": [*self.unjudged],
-            "printed": self.printed,
-            "doubt": self.doubt,
-            "settings": self.settings,
-            "seed": self.seed,
+            "file": str(self.program.source.path), "kernel": self.program.kernel.name,
+            "verdict": self.status, "line": self.line or None, "mistakes": found,
+            **{name: getattr(self, name) for name in same.split()},
+            "convention": self.convention[1], "unjudged": [*self.unjudged],
             "shapes": {str(shape): told for shape, told in self.shapes.items()},
-        }
+        }  # fmt: skip
 
 
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
