@@ -237,26 +237,20 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The same dimensions, divided until none is larger than a CPU can try: by a number after which
-    each is a multiple of the same tiles as before, if there is one; or else each of the larger ones
-    is the largest multiple of the same power of two that no other dimension is."""
-    small = dict(sizes)
-    most = max(sizes.values(), default=0)
-    if most <= LARGEST_SIZE:
-        return small
-    for by in range(2, most // SMALLEST_SIZE + 1):
-        divided = {name: value // by for name, value in sizes.items()}
-        like = all(value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES)
-                   for value in sizes.values())  # fmt: skip
-        if like and max(divided.values()) <= LARGEST_SIZE:
-            return divided
-    for name, value in sizes.items():
-        if value > LARGEST_SIZE:
-            power = min(value & -value, LARGEST_SIZE)
-            others = {small[one] for one in sizes if sizes[one] != value}
-            multiples = [power * odd for odd in range(1, LARGEST_SIZE // power + 1, 2)]
-            small[name] = max({*multiples} - others, default=multiples[-1])
-    return small
+    """The same dimensions, divided until none is larger than a CPU can try, so that each is a
+    multiple of the same tiles as before, or else of the same power of two, and no two become alike,
+    if that can be."""
+    if max(sizes.values(), default=0) <= LARGEST_SIZE:
+        return dict(sizes)
+    small: dict[int, int] = {}
+    for value in sorted({*sizes.values()}, reverse=True):
+        power = min(value & -value, LARGEST_SIZE)
+        divided = (value // by for by in range(1, max(1, value // SMALLEST_SIZE) + 1)
+                   if value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES))  # fmt: skip
+        found = {one for one in divided if one <= LARGEST_SIZE}
+        found = found or {*range(power, LARGEST_SIZE + 1, 2 * power)}
+        small[value] = max(found - {*small.values()}, default=max(found))
+    return {name: small[value] for name, value in sizes.items()}
 
 
 def operation_of(
