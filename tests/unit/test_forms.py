@@ -688,7 +688,8 @@ QUESTIONS = {
         + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
     "a grid that nobody knows": (
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
-        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }", "leaves elements of C with a guessed grid"),
+        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
+        "leaves elements of C with a guessed grid"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
