@@ -10,7 +10,7 @@ import pytest
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import Verdict, pending, programs_in, verdict_on
+from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
 from matmul_sweep.classroom.words import lines_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
@@ -168,6 +168,29 @@ BY_SIDES = """void go(float* A, float* B, float* C, int n) { const int sides[] =
         if (side == 0) { float most = norm(C, n); g<<<1, 1>>>(A, B, C, n); }
         else f<<<dim3((n + 7) / side, (n + 7) / side), dim3(side, side),
                  side * side * sizeof(REAL)>>>(A, B, C, n, side); } }
+"""
+
+# Each thread of 8×8 has four elements of a tile of 16×16.
+BY_FOUR = f"""__global__ void f({SQUARE})
+{{
+    __shared__ float As[16][16], Bs[16][16];
+    int x = 2 * threadIdx.x, y = 2 * threadIdx.y, i = blockIdx.y * 16 + y, j = blockIdx.x * 16 + x;
+    float sum[4] = {{0}};
+    for (int t = 0; t < n; t += 16) {{
+        for (int e = 0; e < 4; e++) As[y + e / 2][x + e % 2] = A[(i + e / 2) * n + t + x + e % 2];
+        for (int e = 0; e < 4; e++) Bs[y + e / 2][x + e % 2] = B[(t + y + e / 2) * n + j + e % 2];
+        __syncthreads();
+        for (int p = 0; p < 16; p++)
+            for (int e = 0; e < 4; e++) sum[e] += As[y + e / 2][p] * Bs[p][x + e % 2];
+        __syncthreads();
+    }}
+    for (int e = 0; e < 4; e++) C[(i + e / 2) * n + j + e % 2] = sum[e];
+}}
+"""
+OF_TRAITS = f"""namespace lab {{ template <int N> struct Tile {{ static constexpr int side = N; }};
+template <class T> {kernel(k="n / T::side * T::side")}
+template <int N> void go({SQUARE})
+{{ using Own = Tile<N>; f<Own><<<dim3(n, n), dim3(N, N)>>>(A, B, C, n); }} }}
 """
 
 # A text, settings, and what the verdicts say.
@@ -535,6 +558,54 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part that the file leaves out": (
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
+    "one value by many threads": (
+        kernel(k="s").replace("    int", "__shared__ int s; s = n; __syncthreads(); int", 1), "",
+        "f is correct"),
+    "another value by each thread": (
+        kernel(k="n + 0 * s").replace("    int", "__shared__ int s; s = threadIdx.x; int", 1), "",
+        "f is not correct: race"),
+    "a square product by columns": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
+        r"f is correct(?s:.*)\(order=columns\)"),
+    "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
+    "inputs that become bfloat16": (
+        HALVES.replace("half", "bfloat16").replace(" bfloat16", " __nv_bfloat16"),
+        "multiple=16 block=32", "f is correct"),
+    "a type with constants": (OF_TRAITS, "T=lab::Tile<8> multiple=8", "f is correct"),
+    "sizes that are refused by a number nobody says": (
+        kernel().replace("if (i >= n || j >= n) return;", "") + "struct Run { int side; void "
+        "go(float* A, float* B, float* C, int n) { if (n % side) throw n; f<<<dim3(n / side, n / "
+        "side), dim3(side, side)>>>(A, B, C, n); } };", "",
+        "f is correct(?s:.*)multiples of 16 only"),
+    "constants in the place of numbers": ("#define N 24\n" + kernel(
+        f"{MATRICES}, int n, int p", "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN"), "",
+        "f is correct(?s:.*)24x24x24 alone"),
+    "a number in a macro alone": ("#define SIZE 8\n#define AT(i, j) ((i) * n + (j))\n" + kernel(
+        a="A[AT(i, p)]", b="B[AT(p, j)]", c="C[AT(i, j)]", m="SIDE", n="SIDE", k="SIDE").replace(
+        "float sum", "__shared__ float s[SIZE]; s[0] = 0; float sum").replace("SIDE", "AT(1, 0)"),
+        "block=8x8", "f is correct(?s:.*)is n = 257"),
+    "the number of elements of C": (
+        f"__global__ void f({MATRICES}, int k, int n, int length) {{ int e = {COL}; float sum = 0;"
+        "if (e >= length) return; for (int p = 0; p < k; p++) sum += A[e / n * k + p] * "
+        "B[p * n + e % n]; C[e] = sum; } void go(float* A, float* B, float* C, int m, int n, int k)"
+        " { f<<<(m * n + 63) / 64, 64>>>(A, B, C, k, n, m * n); }",
+        "length=m*n", "f is correct"),
+    "padded sizes": (
+        kernel().replace("if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, float*"
+        " C, int size) { int N = (size + 7) / 8 * 8; f<<<dim3(N / 8, N / 8), dim3(8, 8)>>>(A, B, C,"
+        " N); }", "", "f is correct(?s:.*)multiples of 8 only"),
+    "a wrong grid and another order": (
+        rectangular(parameters=f"{MATRICES}, int m, int k, int n").replace(ROW, COL, 1).replace(
+            f"j = {COL}", f"j = {ROW}") + "void go(float* A, float* B, float* C, int m, int k, int "
+        "n) { f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, k, n); }", "",
+        "grid exchanged"),
+    "C by what is written": (
+        kernel("float* C1, float* A1, float* B1, int n", "A1[i * n + p]", "B1[p * n + j]",
+        "C1[i * n + j]"), "", "f is correct"),
+    "a pointer to the kernel": (
+        kernel() + "void run(void (*g)(const float*), dim3 b, int n) { g<<<dim3(n / 8 + 1, n / 4 + "
+        "1), b>>>(0, 0, 0, n); }\nint main() { void (*own)(const float*) = f; float ms = run(own, "
+        "dim3(8, 4), 1 << 10); }", "", "f is correct(?s:.*)blocks of 8×4×1 threads; as in line"),
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
@@ -612,6 +683,20 @@ QUESTIONS = {
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
+    "one block, of which nobody says how large C is": (
+        kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
+        + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
+    "a grid that nobody knows": (
+        kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
+        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
+        "leaves elements of C with a guessed grid"),
+    "a filter": (
+        kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
+        "no kernel in it looks like a product of two matrices"),
+    "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
+    "a block and numbers that no trial finds": (
+        f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),
+        "which block does f take, with which R? Say for instance R=16 block=256 after"),
     "a block that no trial finds": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
         "which block does f take"),
@@ -665,6 +750,12 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
     hand_in.write_text(text)
     with pytest.raises(UserError, match=re.escape(wanted)):
         judge_all(hand_in, {})
+
+
+def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path) -> None:
+    hand_in.write_text(VERDICTS["a kernel for the edges beside it"][0])
+    (verdict,) = map(verdict_on, pending(hand_in, {}, seed=1))
+    assert verdict.status == NOT_RUN and "leaves a part of C to f_edges" in verdict.message
 
 
 def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:

@@ -10,9 +10,11 @@ from itertools import permutations, product
 from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
-from matmul_sweep.classroom.launching import EVERYTHING
+from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.relaunching import bench_covers
 from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
+from matmul_sweep.classroom.source import word_set
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
@@ -20,25 +22,14 @@ from matmul_sweep.operations.shapes import Shape
 STORED = ("", "B", "A", "AB", "ABC", "C", "BC", "AC")
 # Of the matrices by which storage is told; the other one if the first block reaches beyond them.
 SIDE, WIDER = 192, 256
-TURNED = TRANSPOSED | {
-    "nt",
-    "tn",
-    "tt",
-    "abt",
-    "atb",
-    "atbt",
-    "backward",
-    "backprop",
-    "grad",
-    "gradient",
-}
+TURNED = TRANSPOSED | word_set("nt tn tt abt atb atbt backward backprop grad gradient")
 SECONDS = 8.0  # of processor time, after which nothing more is tried
 SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three different sides is cheap
 
 
 def fitting(bench: Bench, folder: Path) -> Bench | None:
     """The bench, with its tile, under the convention that its kernel follows, and with the block
-    that it takes; None if it follows none, or does not have to be asked."""
+    that it takes, if that is a guess; None if it follows none, or does not have to be asked."""
     told = bench.signature.operation.symmetric or bench.signature.settled
     if told and not bench.launch.possible:
         return None
@@ -48,12 +39,22 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
     for ordered in reordered(bench) if fixed and not told else [bench]:
         for stored in candidates(ordered, folder, told, end):
             stored = stored.with_tile(SIDE)  # the same for every order of the numbers
-            for one in [stored] if told or fixed else reordered(stored):
+            orders = [stored] if told or fixed else [*reordered(stored)]
+            for one in [*orders, *map(regridded, orders if stored.launch.program else ())]:
                 if right(one.run(different_sides(one)), whole=True):
-                    return replace(one, narrow=False)
-    signature = bench.signature
+                    return replace(one, narrow=False, launch=replace(one.launch, mended=None))
+    signature, program = bench.signature, bench.program
+    if others := other_blocks(program.source, program.kernel, bench.launch):
+        tried = replace(bench, launch=replace(bench.launch, possible=others))
+        if found := fitting(tried, folder):
+            return found
     ask = told or fixed or signature.square or signature.again or bench.launch.possible
     return None if ask else likeliest(replace(bench, narrow=False))
+
+
+def regridded(bench: Bench) -> Bench:
+    """The bench with a grid that covers C in the place of the file's, which may be the mistake."""
+    return replace(bench, launch=replace(bench.launch, mended=bench_covers(bench)))
 
 
 def likeliest(bench: Bench) -> Bench | None:
@@ -166,6 +167,12 @@ def by_fragments(program: Program) -> frozenset[str]:
     said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major|\.row\.col\."}
     said["C"] = r"\bmem_col_major\b"
     return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
+
+
+def steps_by_columns(program: Program) -> bool:
+    """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
+    c = re.escape(program.signature.name_of("C"))
+    return bool(re.search(rf"\b{c}\s*\[[^][*]*\+[^][]*\*", program.kernel.body))
 
 
 def turns(kernel: Kernel) -> bool:

@@ -22,6 +22,7 @@ from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, 
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
@@ -229,13 +230,12 @@ class Bench:
         return (not self.blocks_apart and self.launch.grid_of_file(shape)) or (1, 1, 1)
 
     @property
-    def arithmetic(self) -> str:
-        """How precisely the kernel multiplies: tf32 if it says so, or rounds to half, which has as
-        many bits."""
-        text = "".join(self.program.needed.values())
-        tensor = self.signature.operation.dtype == "float32" and re.search(
-            r"\btf32\b|\b__float2half(?s:.*)\bmma_sync", text)  # fmt: skip
-        return "tf32" if tensor else "full"
+    def rounds_to(self) -> str:
+        """The type that the kernel rounds float inputs to for tensor cores, or nothing."""
+        said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)(?s:.*)\bmma[_.]sync"
+        found = re.search(said, "".join(self.program.needed.values()))
+        floats = self.signature.operation.dtype == "float32"
+        return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
     def adds(self) -> bool:
@@ -293,7 +293,10 @@ class Bench:
         if beta and before is not None:
             expected, magnitude = expected + beta * before, magnitude + np.abs(beta * before)
         roundings = shape.terms + (1 if factors == ALONE else 4)
-        scale = operation.error_scale(roundings, self.arithmetic)
+        # TF32 has as many bits as half.
+        scale = operation.error_scale(roundings, "tf32" if self.rounds_to else "full")
+        if self.rounds_to == "bfloat16":
+            scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
         if self.narrow and operation.rounding:  # grows like a random walk
             most = float(np.abs(expected).max(initial=0))
@@ -349,7 +352,7 @@ class Bench:
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
-            return kind(*[fixed.get("m", max(m, n, k))] * len(names))
+            return kind(*[fixed.get("m", min(max(m, n, k), *self.launch.most))] * len(names))
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 

@@ -133,18 +133,11 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         before = np.where(number < side, number, number - side)
         key = f"each tile of {side} terms but the first is that of the round before"
         yield left[:, before] @ right[before], lost(1, key, "A again")
+        first, last = number % side == 0, number % side == side - 1
         for taken, key, about in (
-            (
-                number % side == 0,
-                f"only the first of every {side} terms of a sum is taken",
-                "round",
-            ),
-            (number % side != 0, f"the first of every {side} terms of a sum is lost", "round"),
-            (
-                number % side != side - 1,
-                f"the last of every {side} terms of a sum is lost",
-                "round",
-            ),
+            (first, f"only the first of every {side} terms of a sum is taken", "round"),
+            (~first, f"the first of every {side} terms of a sum is lost", "round"),
+            (~last, f"the last of every {side} terms of a sum is lost", "round"),
             (number // side % 2 == 0, f"every second tile of {side} terms is lost", "k"),
         ):
             if side > 2:

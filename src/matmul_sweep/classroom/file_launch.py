@@ -25,6 +25,10 @@ ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]
 BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
                  r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
+# A way out for sizes that are no multiples.
+REFUSES_OTHERS = re.compile(
+    r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
+)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
 PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
@@ -82,8 +86,30 @@ class FileLaunch:
     def multiple(self) -> int:
         """Of which the sizes are for which the program gets to the launch, and of which no kernel
         for the edges has a part."""
-        edges = any(map(FOR_EDGES.search, self.source.launchers))
-        return math.lcm(self.allowed[1], *(self.sides[0] if edges and self.sides else ()))
+        tile = self.sides[0] if self.for_edges and self.sides else ()
+        return math.lcm(self.allowed[1], *tile, *(self.padded(text) for text, _ in self.roles))
+
+    def padded(self, text: str) -> int:
+        """Of which a variable of the program begins as a multiple."""
+        begins = self.source.constants_of(self.source.launchers.get(self.kernel.name)).get(text, "")
+        free = [one for one in re.findall(r"[A-Za-z_]\w*", begins) if one not in self.source.names]
+        values = [Host(self.source, self.kernel, {one: size}).read(begins)
+                  for one in free[:1] if "/" in begins for size in OTHERS]  # fmt: skip
+        whole = [one for one in values if isinstance(one, int)]
+        return math.gcd(*whole) if values and len(whole) == len(values) else 1
+
+    @property
+    def refuses_unknown(self) -> bool:
+        """Whether the program goes on with multiples only of what the file does not say."""
+        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
+        return self.allowed[1] == 1 and bool(REFUSES_OTHERS.search(around))
+
+    @property
+    def for_edges(self) -> str:
+        """The kernel that the same function launches for what this one leaves of C, or nothing."""
+        around = self.source.launchers
+        found = (one for one in around if around[one] == around.get(self.kernel.name))
+        return next(filter(FOR_EDGES.search, found), "")
 
     @cached_property
     def allowed(self) -> tuple[Shape, int]:
@@ -114,6 +140,8 @@ class FileLaunch:
         names, first = shapes[0].__match_args__, told[0]
         sides = {side // first for side in shapes[0].dimensions} - {0}  # of tiles, or one less
         texts = [str(first), *("*".join(pair) for pair in combinations_with_replacement(names, 2))]
+        texts += [f"{name}*{first // side}" for name, side
+                  in zip(names, shapes[0].dimensions, strict=True)]  # fmt: skip
         for side in sorted({one + more for one in sides for more in (0, 1)}):
             texts += [text for name in names
                       for text in (f"{name}//{side}", f"({name}+{side - 1})//{side}")]  # fmt: skip
@@ -176,7 +204,8 @@ class FileLaunch:
         """What the launch passes for C; of a tensor, its name."""
         text = {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
         tensor = re.search(r"(\w+)\s*\.\s*data_ptr\b", text)
-        return tensor[1] if tensor else text
+        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
+        return tensor[1] if tensor else copied(text, around) or text
 
     @property
     def is_given_c(self) -> bool:

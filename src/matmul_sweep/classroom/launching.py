@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED, WARP
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
 from matmul_sweep.classroom.host import Host, Launched
 from matmul_sweep.classroom.signature import dtype_of, resolved
@@ -19,6 +20,7 @@ from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
     TemplateParameter,
+    around,
     declared_names,
     of_type,
     part,
@@ -260,11 +262,13 @@ def question_of_variants(own: FileLaunch) -> UserError | None:
     return question(f"{asked}, by the shape of C; which of them", " ".join(said))
 
 
-def question_of_block(source: Source, kernel: Kernel) -> UserError:
-    """Which block a kernel takes."""
-    deep = uses(source.needed_by(kernel)[source], "threadIdx", "z")
-    example = "block=32x2x2" if deep else "block=16x16"
-    return question(f"{source.path}: which block does {kernel.name} take", example)
+def question_of_block(source: Source, kernel: Kernel, launch: Launch) -> UserError:
+    """Which block a kernel takes, and which numbers its template, if these are a guess too."""
+    numbers = [one for one in launch.constants if one in launch.guessed]
+    block = "x".join(str(side) for side in usual_blocks(source, kernel)[0] if side > 1)
+    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
+    asked = f"{source.path}: which block does {kernel.name} take"
+    return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -326,14 +330,26 @@ def likely_blocks(
     first = [in_three(found)] if found else []
     if sure:
         return first
-    usual: tuple[tuple[int, int, int], ...] = (*USUAL_SQUARES, *USUAL_LINES)
-    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
-        usual = USUAL_BOXES
-    elif counts_by_x(source, kernel):
-        usual = USUAL_LINES
-    bound = valued(kernel.bounds, values)
+    usual, bound = usual_blocks(source, kernel), valued(kernel.bounds, values)
     bounded = [one for one in usual if math.prod(one) == bound]
     return [*dict.fromkeys((*first, *(bounded or usual)))]
+
+
+def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
+    """Those of kernels that use the same axes of threadIdx, the commonest first."""
+    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
+        return USUAL_BOXES
+    return USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
+
+
+def other_blocks(
+    source: Source, kernel: Kernel, launch: Launch
+) -> tuple[tuple[int, int, int], ...]:
+    """Those that a kernel may take if it is right nowhere with that which its tiles in shared
+    memory make likely."""
+    guessed = "block" in launch.guessed and not launch.possible and shared_arrays(kernel)
+    usual = usual_blocks(source, kernel) if guessed else ()
+    return tuple(one for one in usual if one != launch.block)
 
 
 def counts_by_x(source: Source, kernel: Kernel) -> bool:
@@ -470,14 +486,17 @@ def template_arguments(
     known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
-    texts = [*given, *[""] * len(kernel.template)]
+    texts, open_ones = [*given, *[""] * len(kernel.template)], open_names(source, kernel)
     for one, text in zip(kernel.template, texts, strict=False):
         text = source.types.get(text, text)
-        chosen = settings.get(one.name) or argument(one, text, known) or deduced.get(one.name, "")
+        is_open = one.is_type and not open_ones.isdisjoint(re.findall(r"\w+", text))
+        said = "" if is_open else argument(one, text, known)
+        chosen = settings.get(one.name) or said or deduced.get(one.name, "")
         chosen = chosen or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
         if not chosen:
+            refuse_struct(one, text, source, kernel)
             guessed |= {one.name}
             named = (kind for kind, name in TYPE_NAMES.items() if name.search(kernel.name))
             chosen = {"typename": next(named, "float"), "bool": "true"}.get(one.kind, "")
@@ -486,6 +505,17 @@ def template_arguments(
         if chosen.isdecimal():
             known[one.name] = int(chosen)
     return told, frozenset(guessed)
+
+
+def refuse_struct(one: TemplateParameter, text: str, source: Source, kernel: Kernel) -> None:
+    """Raise UserError with the question for a type that has constants of its own. text: what the
+    program gives for it, or nothing."""
+    whole = text_of(kernel.node, source.bare)
+    if one.is_type and re.search(rf"\b{one.name}\s*::\s*\w", whole):
+        made = re.search(rf"\b(?:{'|'.join(source.structs) or '-'})\s*<[\d\s,]+>", source.bare)
+        example = made[0] if made else re.sub(r"(?<=[<,])\s*(?!\d)\w+", "64", text) or "MyTiling"
+        asked = f"{source.path}: {kernel.name} takes constants of {one.name}: which type is it"
+        raise question(asked, f"{one.name}='{re.sub(' ', '', example)}'")
 
 
 def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
@@ -511,9 +541,16 @@ def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, st
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
     """A template's argument without the names of the function that gives it, or nothing."""
     if one.is_type:
-        return "" if re.fullmatch(r"[A-Z]\w?|scalar_t", text) else text
+        return "" if re.fullmatch(r"[A-Z]\w?|scalar_t|decltype.*", text) else text
     value = valued(text, known) if text else None
     return text if text in ("true", "false") else "" if value is None else str(value)
+
+
+def open_names(source: Source, kernel: Kernel) -> set[str]:
+    """The names of the template of the function that launches a kernel."""
+    function = source.launchers.get(kernel.name)
+    template = next(around(function, "template_declaration"), None) if function else None
+    return {one.name for one in syntax.template_parameters(template, source.text)}
 
 
 def typical(name: str, kernel: Kernel) -> int:

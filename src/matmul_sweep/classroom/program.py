@@ -67,7 +67,8 @@ class Program:
     @cached_property
     def needed(self) -> Mapping[Source, str]:
         """What the kernel uses of each header beside it, then the file's own."""
-        return self.source.needed_by(self.kernel)
+        arguments = (self.launch.constants[one.name] for one in self.kernel.template)
+        return self.source.needed_by(self.kernel, " ".join(arguments))
 
     @property
     def text(self) -> str:
@@ -114,7 +115,9 @@ class Program:
     @property
     def inside(self) -> str:
         """What makes the names of the kernel's namespaces known."""
-        return f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
+        names = self.kernel.scope.split("::")[:-1]
+        scopes = ("::".join(names[: i + 1]) for i in range(len(names)))
+        return " ".join(f"using namespace {scope};" for scope in scopes)
 
     @property
     def passed(self) -> tuple[list[str], list[str]]:
@@ -295,6 +298,9 @@ def of_host(report: str, program: Program) -> bool:
 def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
     found = ERROR.search(report)
+    if without_body := re.search(r"Unresolved extern function '_Z(\d+)(\w+)'", report):
+        name = without_body[2][: int(without_body[1])]
+        return CompileMistake(0, f"it calls {name}, which has no body in it: paste that in")
     if not found:
         lines = report.strip().splitlines() or ["no message"]
         worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]

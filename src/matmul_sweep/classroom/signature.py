@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 
+from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import Declared, Kernel
 from matmul_sweep.operations import OPERATIONS
@@ -169,7 +170,7 @@ def signature_of(
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
-    roles = matrices(pointers)
+    roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -182,6 +183,10 @@ def signature_of(
     roles |= {name: role for name in numbers
               if name not in said and (role := role_beside(name, letters))}  # fmt: skip
     numbers = [name for name in numbers if name not in roles]
+    areas = {*numbers} & products_passed(source, kernel)
+    if len(numbers) > len(areas) > 0:
+        roles |= {name: f"{GIVEN}{name}" for name in areas}
+        numbers = [name for name in numbers if name not in areas]
     lengths = [name for name in numbers if ROW_LENGTH & {*words_of(name)}]
     if len(lengths) == len(numbers) - 1:  # of all matrices, which are square
         roles |= dict.fromkeys(lengths, f"{LEADING}C")
@@ -190,9 +195,12 @@ def signature_of(
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
-    if not numbers:
-        parameters += constants_as_parameters(sizes, letters, operation, settings)
-        numbers = [p.name for p in parameters if p.value]
+    constants = constants_as_parameters(sizes, letters, operation, settings)
+    in_macros = {*re.findall(r"\w+", " ".join(source.names.values()))}
+    if constants and in_macros.isdisjoint(numbers) and all(map(kernel.leaves, numbers)):
+        roles |= {name: f"{UNUSED}{name}" for name in numbers}
+        parameters += constants
+        numbers = [p.name for p in constants]
     dimensional = dimensions(numbers, letters, operation, settings, where)
     unsure, again = not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
@@ -204,6 +212,16 @@ def signature_of(
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def products_passed(source: Source, kernel: Kernel) -> set[str]:
+    """The parameters for which the program passes a product of two variables: the size of a matrix,
+    and no dimension."""
+    own, known = Host(source, kernel, {}).launch(), source.host.names.keys()
+    two = re.compile(r"[\w.>-]*[A-Za-z_]\w*\s*\*\s*[A-Za-z_][\w.>-]*")
+    pairs = zip(kernel.parameters, own.arguments if own else (), strict=False)
+    return {one.name for one, text in pairs
+            if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
 
 
 def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
@@ -219,26 +237,20 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The same dimensions, divided until none is larger than a CPU can try: by a number after which
-    each is a multiple of the same tiles as before, if there is one; or else each of the larger ones
-    is the largest multiple of the same power of two that no other dimension is."""
-    small = dict(sizes)
-    most = max(sizes.values(), default=0)
-    if most <= LARGEST_SIZE:
-        return small
-    for by in range(2, most // SMALLEST_SIZE + 1):
-        divided = {name: value // by for name, value in sizes.items()}
-        like = all(value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES)
-                   for value in sizes.values())  # fmt: skip
-        if like and max(divided.values()) <= LARGEST_SIZE:
-            return divided
-    for name, value in sizes.items():
-        if value > LARGEST_SIZE:
-            power = min(value & -value, LARGEST_SIZE)
-            others = {small[one] for one in sizes if sizes[one] != value}
-            multiples = [power * odd for odd in range(1, LARGEST_SIZE // power + 1, 2)]
-            small[name] = max({*multiples} - others, default=multiples[-1])
-    return small
+    """The same dimensions, divided until none is larger than a CPU can try, so that each is a
+    multiple of the same tiles as before, or else of the same power of two, and no two become alike,
+    if that can be."""
+    if max(sizes.values(), default=0) <= LARGEST_SIZE:
+        return dict(sizes)
+    small: dict[int, int] = {}
+    for value in sorted({*sizes.values()}, reverse=True):
+        power = min(value & -value, LARGEST_SIZE)
+        divided = (value // by for by in range(1, max(1, value // SMALLEST_SIZE) + 1)
+                   if value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES))  # fmt: skip
+        found = {one for one in divided if one <= LARGEST_SIZE}
+        found = found or {*range(power, LARGEST_SIZE + 1, 2 * power)}
+        small[value] = max(found - {*small.values()}, default=max(found))
+    return {name: small[value] for name, value in sizes.items()}
 
 
 def operation_of(
@@ -389,12 +401,14 @@ def words_of(name: str) -> list[str]:
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
-def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
+def matrices(pointers: Sequence[Parameter], body: str) -> dict[str, str]:
     """The role of each pointer: C is the only one that is not const, or is called so, or is
-    last."""
+    written, or is last."""
     writable = [p for p in pointers if not p.constant]
-    named = [p for p in pointers if OUTPUT & set(words_of(p.name)) and not p.constant]
-    output = writable[0] if len(writable) == 1 else named[0] if len(named) == 1 else pointers[-1]
+    named = [p for p in writable if OUTPUT & set(words_of(p.name))]
+    stored = [p for p in writable
+              if re.search(rf"\b{re.escape(p.name)}\s*\[[^;=]*\]\s*[-+]?=(?!=)", body)]  # fmt: skip
+    output = next((one[0] for one in (writable, named, stored) if len(one) == 1), pointers[-1])
     inputs = [p for p in pointers if p is not output]
     last = [words_of(p.name)[-1:] for p in inputs]
     if last == [["b"], ["a"]] or last == [["n"], ["m"]]:

@@ -186,7 +186,8 @@ class Source:
 
     @cached_property
     def likely_products(self) -> Sequence[Kernel]:
-        return [one for one in self.kernels.values() if syntax.adds_products(one, self.text)]
+        return [one for one in self.kernels.values()
+                if syntax.adds_products(one, self.tree, self.text)]  # fmt: skip
 
     @property
     def lacking(self) -> str:
@@ -227,9 +228,9 @@ class Source:
     def definitions(self) -> Sequence["Definition"]:
         return [Definition(self, node) for node in syntax.definitions(self.tree)]
 
-    def needed_by(self, kernel: Kernel) -> Mapping["Source", str]:
+    def needed_by(self, kernel: Kernel, arguments: str = "") -> Mapping["Source", str]:
         """The text of each header beside it, and its own last, with only the kernel and what it
-        uses; the rest is blank."""
+        uses, and its template's arguments; the rest is blank."""
         sources = self.sources
         macros = {
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
@@ -239,7 +240,7 @@ class Source:
                 or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
-            words = set().union(*(one.words for one in more))
+            words = set(() if used else WORD.findall(arguments)).union(*(one.words for one in more))
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}

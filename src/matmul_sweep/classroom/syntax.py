@@ -14,7 +14,7 @@ from tree_sitter import Language, Node, Parser
 PARSER = Parser(Language(tree_sitter_cuda.language()))
 # What the grammar does not know: attributes, which say nothing that a verdict needs.
 UNKNOWN_WORDS = re.compile(
-    r"__(?:cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
+    r"__(?:cluster_dims|block_size|maxnreg|align)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
 )
 # A condition among the strings of an expression, behind a line that ends with one.
 CONDITION_IN_STRINGS = re.compile(
@@ -45,7 +45,7 @@ ONE_COORDINATE = re.compile(
     r"(?=.*Idx)(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
     r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
 )
-VECTOR = re.compile(r"(?<![a-z])[vV]ec(?:tor)?(?![a-z])")
+VECTOR = re.compile(r"(?<![a-z])(?:[vV]ec(?:tor)?|[fF]ilter|[mM]ask)(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 
@@ -90,6 +90,10 @@ class Kernel:
     line: int
     body: str
     node: Node = field(repr=False)
+
+    def leaves(self, name: str) -> bool:
+        """Whether it never uses a parameter of this name."""
+        return not re.search(rf"\b{re.escape(name)}\b", self.body) or self.declares(name)
 
     def declares(self, name: str) -> bool:
         """Whether it has a variable of this name."""
@@ -255,16 +259,16 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
             yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
 
 
-def adds_products(kernel: Kernel, text: str) -> bool:
-    """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
-    that may, or a function of the file that it calls does."""
+def adds_products(kernel: Kernel, root: Node, text: str) -> bool:
+    """Whether a kernel of a tree looks like a product of matrices: a loop adds products, or calls a
+    function that may, or a function of the file that it calls does."""
     if not takes_matrices(kernel):
         return False
     loops = loops_of(kernel.node, text)
     names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
     codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", " ".join(loops))]  # these go on
     repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
-    for one in of_type(next(around(kernel.node, "translation_unit")), "function_definition"):
+    for one in of_type(root, "function_definition"):
         name = "".join(text_of(each, text) for each in declared_names(one)[-1:])
         if name in repeated or (name in called and name != kernel.name):
             codes += [text_of(one, text)] if name in repeated else loops_of(one, text)
@@ -283,7 +287,9 @@ def writes_vector(kernel: Kernel) -> bool:
     goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
     told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
     parts = {*re.findall(r"\b(\w+)\s*(?:[/%]|>>|&[^&])", body)}  # of which each is two coordinates
-    alone = (ONE_COORDINATE.fullmatch(told.get(one, one)) and one not in parts for one in stored)
+    places = [told.get(told.get(one, one).strip(), told.get(one, one)) for one in stored]
+    alone = (ONE_COORDINATE.fullmatch(place) and one not in parts
+             for one, place in zip(stored, places, strict=True))  # fmt: skip
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 
@@ -305,8 +311,9 @@ def sums_products(code: str) -> bool:
 
 
 def takes_matrices(kernel: Kernel) -> bool:
-    """Whether a kernel may take matrices to multiply: none is called a vector or written like one,
-    and one alone is read at two places at least, as AᵀA is, or by a function."""
+    """Whether a kernel may take matrices to multiply: none is called a vector or a
+    filter, or written like one, and one alone is read at two places at least, as AᵀA is, or by a
+    function."""
     pointers = [one for one in kernel.parameters if one.pointers]
     names = {one.name for one in pointers}
     if any(map(VECTOR.search, names)) or {"x", "y"} <= names or writes_vector(kernel):
@@ -371,7 +378,8 @@ def constants(node: Node, text: str) -> dict[str, str]:
         name, listed = kinds.get(one.type), one.child_by_field_name("parameters")
         value = part(one, "value", text) or text_of(listed, text)
         if name and value and not (listed and any(map(declared_names, listed.named_children))):
-            found.setdefault(part(one, name, text).partition("[")[0], value)
+            declared = re.sub(r"^\(\s*\*\s*(\w+)\s*\).*", r"\1", part(one, name, text))
+            found.setdefault(declared.partition("[")[0], value)
     return found
 
 

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.conventions import by_fragments, convention_of, fitting, turns
+from matmul_sweep.classroom.conventions import (
+    by_fragments,
+    convention_of,
+    fitting,
+    steps_by_columns,
+    turns,
+)
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
@@ -22,7 +28,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     lacks,
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
-from matmul_sweep.classroom.experiments import ALONE, MANY, Bench, Run
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
@@ -123,23 +129,14 @@ class Verdict:
              "what": one.what, "cure": one.cure}
             for one in self.mistakes
         ]  # fmt: skip
+        same = "message rule remark printed doubt settings seed"
         return {
-            "file": str(self.program.source.path),
-            "kernel": self.program.kernel.name,
-            "verdict": self.status,
-            "line": self.line or None,
-            "message": self.message,
-            "mistakes": found,
-            "rule": self.rule,
-            "remark": self.remark,
-            "convention": self.convention[1],
-            "unjudged": [*self.unjudged],
-            "printed": self.printed,
-            "doubt": self.doubt,
-            "settings": self.settings,
-            "seed": self.seed,
+            "file": str(self.program.source.path), "kernel": self.program.kernel.name,
+            "verdict": self.status, "line": self.line or None, "mistakes": found,
+            **{name: getattr(self, name) for name in same.split()},
+            "convention": self.convention[1], "unjudged": [*self.unjudged],
             "shapes": {str(shape): told for shape, told in self.shapes.items()},
-        }
+        }  # fmt: skip
 
 
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
@@ -284,7 +281,11 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     try:
         launch, own = program.launch, program.launch.program
         if own and verdict.seed is None:  # strictly graded, a program is no excuse
-            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple))
+            side = max(launch.block[:2]) if own.refuses_unknown and "block" in launch.guessed else 1
+            launch = replace(launch, multiple=math.lcm(launch.multiple, own.multiple, side))
+        elif own and own.for_edges:
+            left = f"its program leaves a part of C to {own.for_edges}; one kernel has to do all"
+            return replace(verdict, message=f"refused: {left}")
         bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
         return judged(verdict, bench, folder)
     except Unclosed as error:
@@ -329,9 +330,11 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
-    if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
+    square = fit.signature.square and not steps_by_columns(bench.program)
+    if ours or (len(fit.signature.columns) == 3 and not square):
         return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
-    found = ran(verdict, bench.with_tile())
+    launch = replace(bench.launch, block=fit.launch.block)
+    found = ran(verdict, replace(bench, launch=launch).with_tile())
     words, setting = told
     rule = f"it is right if {words}; if it is made for that, say {setting}"
     mistakes = [one for one in found.mistakes if one.kind != "out of bounds"]
@@ -343,20 +346,34 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
 
 
 def unless_guessed(verdict: Verdict) -> Verdict:
-    """A verdict. Raises UserError if it is that a kernel with guessed numbers is right nowhere."""
-    program, nowhere = verdict.program, verdict.status == WRONG and not any(verdict.shapes.values())
-    said = f"{program.kernel.name} is right at no shape"
-    if nowhere and (asked := question_of_guess(program.source, program.launch, said)):
+    """A verdict. Raises UserError with a question if what was guessed may be why it is that the
+    kernel is wrong."""
+    if not verdict.mistakes:
+        return verdict
+    program, kind, own = verdict.program, verdict.mistakes[0].kind, verdict.program.in_file
+    launch, operation = program.launch, program.signature.operation
+    where, name = f"{program.source.path}: {program.kernel.name}", program.kernel.name
+    if kind == "elements not written" and own and not (own.far and own.far.grid):
+        leaves = "leaves elements of C with a guessed grid, because its program's is not known"
+        raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
+    if any(verdict.shapes.values()):
+        alone = not own and program.source.launchers and "blockIdx" not in program.kernel.body
+        if kind in ("elements not written", "race") and alone:  # its program launches others
+            columns, rows, _ = launch.block
+            one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
+            said = f"most_rows={rows} most_columns={columns}"
+            raise question(f"{where} {one}: how large is C", said)
+        return verdict
+    if asked := question_of_guess(program.source, launch, f"{name} is right at no shape"):
         raise asked
-    operation = program.signature.operation
     bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
-    if nowhere and bytes_ and verdict.mistakes[0].kind == "wrong result stored":
-        raise UserError(f"{program.source.path}: {said}: its bytes seem to be codes of numbers")
-    if nowhere and program.kernel.template and "block" in program.launch.guessed:
-        raise question_of_block(program.source, program.kernel)
-    if nowhere and program.signature.open_rows and not program.launch.tile:
-        from_grid = f"{program.source.path}: {said}. Its rows of C come from the grid: of how many"
-        raise question(f"{from_grid} rows and columns of C is a block", "tile=32x32")
+    if bytes_ and kind == "wrong result stored":
+        raise UserError(f"{where} is right at no shape: its bytes seem to be codes of numbers")
+    if program.kernel.template and "block" in launch.guessed:
+        raise question_of_block(program.source, program.kernel, launch)
+    if program.signature.open_rows and not launch.tile:
+        said = f"{where} is right at no shape. Its rows of C come from the grid: of how many rows"
+        raise question(f"{said} and columns of C is a block", "tile=32x32")
     return verdict
 
 
@@ -373,7 +390,7 @@ def open_question(bench: Bench) -> UserError | None:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         return question_of_roles(names, where)
     if bench.launch.possible:
-        return question_of_block(program.source, program.kernel)
+        return question_of_block(program.source, program.kernel, bench.launch)
     return None
 
 
@@ -473,37 +490,27 @@ def smallest(
     return mistake
 
 
-def holds(bench: Bench, right: Shape, side: int, which: Sequence[int]) -> bool:
-    """Whether the kernel is right if these dimensions of a shape at which it is are as small as a
-    rule says."""
-    sides = (side if i in which or bench.signature.square else one
-             for i, one in enumerate(right.dimensions))  # fmt: skip
-    least = type(right)(*sides)
-    return least == right or least.operations > MANY or bench.run(least).right
-
-
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    right = [shape for shape, fine in shapes.items() if fine is True]
+    whole = [shape for shape, fine in shapes.items() if fine is True]
+    right = whole or [shape for shape, fine in shapes.items() if fine]
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
-    names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
+    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
     own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
-    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
-    for side in sides:
-        fits = [role for role, i in names.items()
-                if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
-        fits = fits[:1] if bench.signature.square else fits
-        exact = fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong)
-        if exact and holds(bench, right[0], side, [names[role] for role in fits]):
-            multiple = "is a multiple" if len(fits) == 1 else "are multiples"
-            return f"it is right where {' and '.join(fits)} {multiple} of {side}"
-    common = {role: math.gcd(*(s.dimensions[i] for s in right)) for role, i in names.items()}
-    steps = {role: side for role, side in common.items() if side in sides}
-    if all(any(s.dimensions[names[role]] % side for role, side in steps.items()) for s in wrong):
-        told = (f"{role} is a multiple of {side}" for role, side in steps.items())
-        return f"it is right where {' and '.join(told)}"
-    return ""
+    multiples: dict[int, list[int]] = {}
+    for i in range(len(roles)):
+        fits = (side for side in {*own, 1, 2, 4, 8, 16, 32, 64, 128}
+                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
+        multiples.setdefault(max(fits), []).append(i)
+    multiples.pop(1, None)
+    for shape in wrong:
+        if not any(shape.dimensions[i] % side for side in multiples for i in multiples[side]):
+            return ""
+    told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
+            f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
+            for side, which in multiples.items())  # fmt: skip
+    return f"it is right where {' and '.join(told)}"

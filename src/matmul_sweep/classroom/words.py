@@ -84,8 +84,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     if verdict.bench:
         yield from (f"  {line}" for line in launch_of(verdict))
         own = verdict.bench.launch.program
-        if verdict.seed is None and own and own.multiple > 1:
-            yield f"  Its program launches it at multiples of {own.multiple} only."
+        multiple = verdict.bench.launch.multiple
+        if verdict.seed is None and own and multiple > verdict.program.launch.multiple:
+            yield f"  Its program launches it at multiples of {multiple} only."
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
             given = verdict.bench.is_given_zeros

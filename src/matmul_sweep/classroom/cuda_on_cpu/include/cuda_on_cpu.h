@@ -314,6 +314,8 @@ UNWATCHED inline const char (*meet_warp(const void* value, size_t bytes, size_t 
     return brought;
 }
 
+inline void (*look_back)();  // of watch.h: at what a thread has written until it waits
+
 // Of asynchronous.h, which has to be included for them: refuses a thread that returns while something
 // of it is under way; does something that is under way, perhaps (`early`) or surely, and returns
 // whether it did; looks at a block that has ended.
@@ -472,6 +474,7 @@ UNWATCHED inline bool run_round()
             current = &fiber;
             threadIdx = fiber.index;
             switch_fibers(scheduler, fiber);
+            if (look_back) look_back();
         }
     }
     return any;

@@ -5,7 +5,8 @@
 // always, and not by the order of threads:
 //   an access outside A, B, C or dynamic shared memory, before it happens: which element;
 //   an index outside the dimension of an array;
-//   two threads at one element of shared memory, or of C, with nothing between that orders them;
+//   two threads at one element of shared memory, or of C, with nothing between that orders them, unless
+//   both leave the same value in shared memory;
 //   an access to shared memory that an asynchronous copy fills, which was not waited for;
 //   an element of shared memory, or of C, that is read before anything was written to it;
 //   where a kernel was that crashed or did not end;
@@ -46,6 +47,15 @@ struct Cell {
     Access write, reads[2];
 };
 
+// A byte of shared memory that a thread writes as another one did, with nothing between: a race, unless
+// it leaves the value that it found.
+struct Rewrite {
+    const char* address;
+    char found;
+    size_t element;
+    Access before, now;
+};
+
 struct Writer {
     Place place;
     int block, thread;  // the linear index of each, or -1
@@ -59,6 +69,9 @@ HIDDEN char secret[64] = {};
 HIDDEN size_t bytes_loaded = 0;  // from the inputs
 HIDDEN Place last_place = nullptr;
 HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;  // those of shared memory: of a cluster's blocks
+HIDDEN Rewrite* rewrites = nullptr;  // of the running thread
+HIDDEN size_t rewrite_count = 0;
+HIDDEN constexpr size_t most_rewrites = 4096;
 HIDDEN Segment watched_shared = {};
 HIDDEN char *dynamic_begin = nullptr, *dynamic_end = nullptr;  // of dynamic shared memory: what lies
 HIDDEN char* dynamic_limit = nullptr;                          // beyond, up to the limit, is no block's
@@ -133,10 +146,18 @@ UNWATCHED inline void tell_race(const char* array, size_t element, const Access&
              before.how == How::Landed ? "true" : "false", what);
 }
 
-UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element)
+// address: of a byte in shared memory.
+UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element,
+                           const char* address = nullptr)
 {
-    if (cell.write.how == How::UnderWay || !ordered(cell.write, now))
-        tell_race(array, element, cell.write, now, writes ? "write after write" : "read after write");
+    const Access& before = cell.write;
+    if (before.how == How::UnderWay || !ordered(before, now)) {
+        const bool plain = before.how == How::Plain && now.how == How::Plain;
+        if (address && writes && plain && rewrite_count < most_rewrites)
+            rewrites[rewrite_count++] = {address, *address, element, before, now};
+        else
+            tell_race(array, element, before, now, writes ? "write after write" : "read after write");
+    }
     if (!writes) {
         if (cell.reads[0].thread != now.thread || cell.reads[0].phase != now.phase)
             cell.reads[1] = cell.reads[0];
@@ -146,6 +167,16 @@ UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const cha
     for (const Access& read : cell.reads)
         if (!ordered(read, now)) tell_race(array, element, read, now, "write after read");
     cell.write = now;
+}
+
+// Called when the running thread has written all that it has noted.
+UNWATCHED inline void tell_rewrites()
+{
+    for (; rewrite_count; --rewrite_count) {
+        const Rewrite& one = rewrites[rewrite_count - 1];
+        if (*one.address != one.found)
+            tell_race("shared", one.element, one.before, one.now, "write after write");
+    }
 }
 
 // The cells from this one on, of the shared memory of a block of the cluster, without what is left of an
@@ -175,13 +206,14 @@ UNWATCHED inline Cell* cells_at(const char* address, size_t bytes, bool writes, 
 
 // An access to shared memory, byte by byte. A read of a single byte is perhaps one of the guard that gcc
 // gives an array of a class, which nobody writes.
-UNWATCHED inline void note_shared(Cell* cells, size_t bytes, bool writes, const Access& now)
+UNWATCHED inline void note_shared(Cell* cells, const char* address, size_t bytes, bool writes,
+                                  const Access& now)
 {
     const size_t first = size_t(cells - shared_cells) % watched_shared.bytes;
     for (size_t i = 0; i < bytes; ++i) {
         if (!writes && bytes > 1 && !cells[i].write.block && first_time("unwritten", now.place, nullptr))
             tell("unwritten", now.place, ", \"array\": \"shared\", \"element\": %zu", i);
-        note(cells[i], now, writes, "shared", first);
+        note(cells[i], now, writes, "shared", first, address + i);
     }
 }
 
@@ -191,7 +223,7 @@ UNWATCHED void note_copy(const Copy& copy, const Fiber& thread, bool landed)
     Cell* cells = cells_at(copy.to, copy.bytes, true, copy.place);
     if (!cells) return watch(copy.to, copy.bytes, true, copy.place);
     if (!landed)
-        return note_shared(cells, copy.bytes, true,
+        return note_shared(cells, copy.to, copy.bytes, true,
                            access_of(thread, copy.clock, copy.place, How::UnderWay));
     const unsigned clock = copy.event ? copy.clock : own_clock();
     const Access write = access_of(thread, clock, copy.place, How::Landed);
@@ -239,6 +271,7 @@ UNWATCHED inline bool is_own(const char* address, bool writes)
     };
     return within(__start_watcher, __stop_watcher - __start_watcher) ||
            (writes && within(&current, sizeof current)) ||
+           within(rewrites, most_rewrites * sizeof(Rewrite)) ||
            within(shared_cells, 16 * watched_shared.bytes * sizeof(Cell)) ||
            within(c_cells, C.bytes / C.element_bytes * sizeof(Cell));
 }
@@ -254,7 +287,7 @@ UNWATCHED void watch(const void* where, size_t bytes, bool writes, Place place, 
     }
     const Access now = access_of(*current, own_clock(), place, atomic ? How::Atomic : How::Plain);
     last_place = place;
-    if (Cell* cells = cells_at(address, bytes, writes, place)) return note_shared(cells, bytes, writes, now);
+    if (Cell* cells = cells_at(address, bytes, writes, place)) return note_shared(cells, address, bytes, writes, now);
     for (const Array& array : arrays)
         if (note_array(array, address, bytes, writes, now)) return;
 }
@@ -307,6 +340,8 @@ UNWATCHED inline void start_watching()
     setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
     shared_cells = static_cast<Cell*>(calloc(16 * watched_shared.bytes + 1, sizeof(Cell)));
+    rewrites = static_cast<Rewrite*>(calloc(most_rewrites, sizeof(Rewrite)));
+    look_back = tell_rewrites;
     static char stack[64 << 10];
     stack_t alternative = {};
     alternative.ss_sp = stack;
