@@ -24,7 +24,7 @@ def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
         {
             "card": processor(one.device),
             "date": str(one.device.get("date")),
-            "version": version_of(one.device) if one.earlier else "today's",
+            "version": version_of(one.device) if one.earlier else "this version's",
             "kernel": named(one, row.kernel, row.variant),
             "size": size_name(shape_of(row)),
             "rate": row.tflops,

@@ -84,7 +84,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
             Entry(
                 f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
                 str(results.device.get("date")),
-                version_words(results) or f"today's, commit {short_commit(results.device)}",
+                version_words(results) or f"this version's, commit {short_commit(results.device)}",
                 list(fastest_kernels(results)),
                 beside(ordered[0][1], results),
                 files(folder),

@@ -30,11 +30,14 @@ def random_shapes(results: Results) -> list[dict[str, Any]]:
 
 def drawn_ratios(results: Results) -> dict[str, pd.DataFrame]:
     """The ratios of each dispatch, in the catalogue's order, at random shapes to the fastest rival
-    that fills C there, the lowest first, with `class`, that of the shape, and `throttled`; without
-    those of too few pairs, or left to another dispatch. Only of a few shapes at least."""
+    that fills C there, or where none was timed to the end to one that leaves half of it, the lowest
+    first, with `class`, that of the shape, and `throttled`; without those of too few pairs, or left
+    to another dispatch. Only of a few shapes at least."""
     rows = own_choice(results, results.launches[results.drawn(results.launches)])
-    ratios = results.ratios[~results.ratios.baseline.map(results.writes_half).astype(bool)]
-    held = rows[[*POINT, "kernel", "cache", "throttled"]].merge(ratios)
+    held = rows[[*POINT, "kernel", "cache", "throttled"]].merge(results.ratios)
+    fills = ~held.baseline.map(results.writes_half).astype(bool)
+    here = held.groupby([*POINT, "kernel", "cache"], dropna=False).ngroup()
+    held = held[fills | ~here.isin(here[fills])]
     dispatches = filter(results.is_dispatch, results.order)
     drawn = {kernel: classed(held[held.kernel == kernel]) for kernel in dispatches}
     return {kernel: rows for kernel, rows in drawn.items() if len(rows) >= A_FEW}

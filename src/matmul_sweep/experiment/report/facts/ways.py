@@ -1,6 +1,7 @@
 """The ways of timing beside each other: what each gives of a dispatch at one size."""
 
 from collections.abc import Iterator, Sequence
+from math import inf, nan
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import OPERATIONS
 
+SETTLED = 1.02  # times the power limit, at most
 # From what a program gets to what nothing but a stream of one kernel gets.
 WAYS = ("alone", "in turn", "cold", "rotated", "in a row")
 
@@ -27,8 +29,10 @@ def ways(results: Results) -> list[dict[str, Any]]:
 
 def of_dispatches(view: Results) -> Iterator[dict[str, Any]]:
     """The rates in TFLOP/s by the way of timing, as far as they are known, and alone what the card
-    drew."""
+    drew, unless that is above its limit, where it had not settled."""
     rows = dispatched(view)
+    most = SETTLED * (view.device.get("power_limit_w") or inf)
+    rows.loc[rows.power_w > most, ["power_w", "sm_clock_mhz"]] = nan
     for row in rows[rows.way == "alone"].itertuples():
         same = rows[(rows.kernel == row.kernel) & (rows.n == row.n) & (rows.fill == row.fill)]
         yield {
@@ -53,14 +57,17 @@ def dispatched(view: Results) -> pd.DataFrame:
 
 
 def speedups(view: Results) -> list[dict[str, Any]]:
-    """The speed-up of each dispatch over the fastest library at each square, by each way of
-    timing."""
+    """The speed-up of each dispatch at each square, by each way of timing, over the library's
+    fastest routine of those that were timed in most ways."""
     key = ["kernel", "variant", *POINT, "cache"]
     full = view.ratios[~view.ratios.baseline.map(view.writes_half).astype(bool)]
-    held = to_fastest(full.merge(dispatched(view)[[*key, "way"]], on=key))
+    held = full.merge(dispatched(view)[[*key, "way"]], on=key)
+    in_ways = held.groupby("baseline").way.transform("nunique")
+    held = to_fastest(held[in_ways == in_ways.max()])
     return [
         {
             "kernel": view.title(row.kernel),
+            "rival": view.title(row.baseline),
             "way": row.way,
             "n": int(row.n),
             "ratio": row.ratio,

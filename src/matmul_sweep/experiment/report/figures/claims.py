@@ -47,7 +47,7 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 
 def of_peak(view: Results, rows: pd.DataFrame) -> str:
-    """`sgemm reaches 55.3 TFLOP/s at n = 8192, 83% of the peak of the float32 units`: of these
+    """`sgemm peaks at 55.3 TFLOP/s, n = 8192, 83% of the peak of the float32 units`: of these
     rows the last step's at its best square size; without the share where no peak is known, and with
     the library's rate where that is higher."""
     rows = squares(quotable(rows))
@@ -56,7 +56,7 @@ def of_peak(view: Results, rows: pd.DataFrame) -> str:
         return ""
     row = own.loc[own.tflops.idxmax()]
     unit, per_tflops = rate_unit(own.tflops)
-    rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}"
+    rate = f"{significant(row.tflops * per_tflops)} {unit}, n = {row.n}"
     units = view.product.units.items()
     peaks = sorted((peak, words) for name, words in units if (peak := unit_peak(view, name)))
     shares = [f"{percent(row.tflops / peak)} of the peak of the {words}" for peak, words in peaks]
@@ -64,7 +64,7 @@ def of_peak(view: Results, rows: pd.DataFrame) -> str:
     faster = there.nlargest(1, "tflops")[lambda best: best.tflops > row.tflops]
     theirs = [f"{view.title(best.kernel)} {significant(best.tflops * per_tflops)}"
               for best in faster.itertuples()]  # fmt: skip
-    return ", ".join([f"{view.title(row.kernel)} reaches {rate}", *shares[-1:], *theirs])
+    return ", ".join([f"{view.title(row.kernel)} peaks at {rate}", *shares[-1:], *theirs])
 
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
