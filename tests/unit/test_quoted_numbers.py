@@ -76,10 +76,12 @@ def test_times_beside_the_documents_are_those_of_the_tables(published):
     assert len(first["rows"]) == 6
 
 
-def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c(published):
+def test_random_shapes_are_held_against_the_fastest_rival_that_fills_c_if_one_was_timed(published):
     found, _, ratios = published
     drawn = ratios[ratios.sweep.str.startswith("random")].fillna({"k": 0})
-    drawn = drawn[drawn.baseline != "cublas_dsyrk_triangle"]
+    half = drawn.baseline == "cublas_dsyrk_triangle"
+    only = half.groupby([drawn[key] for key in ("kernel", "m", "n", "k")]).transform("all")
+    drawn = drawn[~half | only]
     for own in found["random_shapes"]:
         rows = drawn[drawn.kernel == own["kernel"]["name"]]
         least = rows.groupby(["m", "n", "k"]).ratio.min()
