@@ -45,6 +45,8 @@ PAGES = {
     "mistakes.html": "Mistakes",
 }
 HIGHLIGHTED = HtmlFormatter(nowrap=True)
+# Tags and code, or in prose the apostrophe of a typewriter.
+STRAIGHT = re.compile(r"<(script|style|code|pre)\b.*?</\1>|<[^>]*>|(?<=\w)('|&#39;)", re.DOTALL)
 
 
 def site(results: Results, sets: Sequence[DataSet], mistakes: Path) -> dict[str, str]:
@@ -67,7 +69,8 @@ def explore_page(results: Results) -> str:
 def page(name: str, results: Results, filled: Mapping[str, Any], pages: Mapping[str, str]) -> str:
     """A page among `pages`."""
     source = source_line(results)
-    return ENVIRONMENT.get_template(name).render(filled, name=name, pages=pages, source=source)
+    text = ENVIRONMENT.get_template(name).render(filled, name=name, pages=pages, source=source)
+    return STRAIGHT.sub(lambda found: "’" if found[2] else found[0], text)
 
 
 def explored(results: Results) -> dict[str, str]:
