@@ -48,8 +48,8 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 def of_peak(view: Results, rows: pd.DataFrame) -> str:
     """`sgemm reaches at best 55.3 TFLOP/s, n = 8192, 83% of the peak of the float32 units`: of
-    these rows the last step's at its best square size; without the share where no peak is known, and with
-    the library's rate where that is higher."""
+    these rows the last step's at its best square size; without the share where no peak is known,
+    and with the library's rate where that is higher."""
     rows = squares(quotable(rows))
     own = rows[rows.kernel.isin(view.told[-1:])]
     if own.empty:
