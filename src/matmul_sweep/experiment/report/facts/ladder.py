@@ -182,9 +182,13 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
 def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
     the fastest library routine that fills C, from the same launches, the errors of both, the
-    memory that it needs beside its matrices, and the shapes at which the library is faster. None if
-    there is no such kernel, and without a speed-up if no library was timed with it."""
+    memory that it needs beside its matrices, the shapes at which the library is faster, and the
+    kernel that is `ahead` of a dispatch that leads. None if there is no such kernel, and without a
+    speed-up if no library was timed with it."""
     best = leading_own(results, arithmetic)
+    own = quotable(results.at_compared(results.leads))
+    own = own[own.kernel.map(results.hand_written).astype(bool)]
+    own = own[own.kernel.map(results.arithmetic) == arithmetic].nlargest(1, "tflops")
     for _, row in best.iterrows():
         shape = shape_of(row)
         pairs = [pair for pair in shares(results, row, factor) if pair["interval"]]
@@ -202,6 +206,10 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
             "errors": [known(row.mean_error), *theirs.dropna()[:1]],
             "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
             "slower_at": [size_name(shape) for shape in shapes_of(lost)],
+            "ahead": [
+                {"kernel": named(results, top.kernel), "rate": top.tflops * factor}
+                for top in own[own.tflops > row.tflops].itertuples()
+            ],
         }
     return None
 
