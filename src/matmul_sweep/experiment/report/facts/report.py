@@ -31,6 +31,7 @@ from matmul_sweep.experiment.report.facts.peaks import ceiling
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
 from matmul_sweep.experiment.report.facts.ways import ways
+from matmul_sweep.experiment.verify.cublas import WORKSPACE_BYTES
 from matmul_sweep.operations import OPERATIONS, shape_of
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -42,6 +43,7 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "data_set": data_set(results),
         "device": results.device,
         "copy_gb_s": ceiling(results, "copy"),
+        "cublas_workspace_mib": WORKSPACE_BYTES >> 20,
         "scope": scope(results),
         "operations": operations(),
         "findings": findings(results),
