@@ -161,17 +161,7 @@ def signature_of(
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = with_addend(parameters)
-    every = [p for p in parameters if p.pointer and not p.role]
-    # A struct may have the place of a matrix on the host, too, which gets the same.
-    several = len({p.position for p in every}) > 1  # one struct has all matrices
-    last = sorted(every, key=lambda p: bool(ON_DEVICE & {*words_of(p.member)}))
-    own = {p.position: p for p in last if p.member and several}
-    pointers = [p for p in every if own.get(p.position, p) is p]
-    if len(pointers) not in (2, 3):
-        names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
-    roles = matrices(pointers, kernel.body)
-    roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
+    pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     extents = EXTENTS[len(operation.shape.__match_args__)]
@@ -212,6 +202,25 @@ def signature_of(
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def matrices_among(
+    parameters: Sequence[Parameter], kernel: Kernel, where: str
+) -> tuple[list[Parameter], dict[str, str]]:
+    """The pointers to the matrices, one each, and the roles of all that point to them. Raises
+    UserError if they are no product's."""
+    every = [p for p in parameters if p.pointer and not p.role]
+    # A struct may have the place of a matrix on the host, too, which gets the same.
+    several = len({p.position for p in every}) > 1  # one struct has all matrices
+    last = sorted(every, key=lambda p: bool(ON_DEVICE & {*words_of(p.member)}))
+    own = {p.position: p for p in last if p.member and several}
+    pointers = [p for p in every if own.get(p.position, p) is p]
+    if len(pointers) not in (2, 3):
+        names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
+        raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
+    roles = matrices(pointers, kernel.body)
+    roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
+    return pointers, roles
 
 
 def products_passed(source: Source, kernel: Kernel) -> set[str]:

@@ -442,12 +442,18 @@ def leading(rows: pd.DataFrame) -> str:
     return min(rows.cache, key=("alone", *CACHES).index, default=CACHES[0])
 
 
+def compared_leads(results: Results, arithmetic: str) -> pd.DataFrame:
+    """Those of the kernels of that arithmetic that lead at the shape of the comparison, with enough
+    samples for an interval."""
+    rows = quotable(results.at_compared(results.leads))
+    return rows[rows.kernel.map(results.arithmetic) == arithmetic]
+
+
 def leading_own(results: Results, arithmetic: str = "full") -> pd.DataFrame:
     """The row that leads of the fastest hand-written kernel of that arithmetic at the shape of the
     comparison, with enough samples for an interval; no row if there is none. Of reduced arithmetic
     it is that of a dispatch, if one was timed, because variants of it may differ in error."""
-    rows = quotable(results.at_compared(results.leads))
-    rows = rows[rows.kernel.map(results.arithmetic) == arithmetic]
+    rows = compared_leads(results, arithmetic)
     chosen = rows[rows.kernel.map(results.is_dispatch).astype(bool)]
     return fastest_own(results, fastest(rows if arithmetic == "full" or chosen.empty else chosen))
 

@@ -8,6 +8,7 @@ from matmul_sweep.catalogue.entries import Variant, kernel_name
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     at,
+    compared_leads,
     fastest,
     fastest_own,
     leading,
@@ -34,7 +35,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step of an operation in the data set, and what all of them gain."""
     results = whole.of(operation, reduced=True)
     shape = results.compared or largest(results.summary)
-    led = fastest(results.leads)
+    led, timed = fastest(results.leads), fastest(results.timed())
     here = at(led, shape) if shape else led[:0]
     unit, factor = rate_unit(here.tflops)
     way = leading(here)
@@ -43,7 +44,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     for name in filter(results.hand_written, results.present):
         assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
-        row = row_of(results, name, place)
+        row = row_of(led, timed, name, place)
         step = described(results, name, row, place) | {
             "rate": None if row is None else marked(row, factor, way),
             "shares": [] if row is None else shares(results, row, factor),
@@ -77,10 +78,10 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     }
 
 
-def row_of(results: Results, name: str, shape: Shape) -> pd.Series | None:
+def row_of(led: pd.DataFrame, timed: pd.DataFrame, name: str, shape: Shape) -> pd.Series | None:
     """A kernel's time at a shape: of those that lead its own, or else that of a dispatch which ran
-    it; without one that in turn. None if it was not timed."""
-    led, timed = at(fastest(results.leads), shape), at(fastest(results.timed()), shape)
+    it; without one that in turn, of `timed`. None if it was not timed."""
+    led, timed = at(led, shape), at(timed, shape)
     ran = led.ran.map(kernel_name)
     found = pd.concat([led[led.kernel == name], led[ran == name], timed[timed.kernel == name]])
     return next((row for _, row in found.iterrows()), None)
@@ -182,13 +183,12 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
 def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
     the fastest library routine that fills C, from the same launches, the errors of both, the
-    memory that it needs beside its matrices, the shapes at which the library is faster, and the
-    kernel that is `ahead` of a dispatch that leads. None if there is no such kernel, and without a
-    speed-up if no library was timed with it."""
-    best = leading_own(results, arithmetic)
-    own = quotable(results.at_compared(results.leads))
-    own = own[own.kernel.map(results.hand_written).astype(bool)]
-    own = own[own.kernel.map(results.arithmetic) == arithmetic].nlargest(1, "tflops")
+    memory that it needs beside its matrices, the shapes at which the library is faster, and alone
+    the kernel that is `ahead` of a dispatch that leads. None if there is no such kernel, and
+    without a speed-up if no library was timed with it."""
+    best, every = leading_own(results, arithmetic), compared_leads(results, arithmetic)
+    alone = (every.cache == "alone") & every.kernel.map(results.hand_written).astype(bool)
+    own = every[alone].nlargest(1, "tflops")
     for _, row in best.iterrows():
         shape = shape_of(row)
         pairs = [pair for pair in shares(results, row, factor) if pair["interval"]]
