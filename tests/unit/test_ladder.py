@@ -162,6 +162,11 @@ def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_s
     assert found["heights"] == pytest.approx(rates)
 
 
+def test_nothing_is_ahead_of_a_dispatch_by_a_rate_in_turn_which_has_a_clock_of_its_own(tmp_path):
+    results = made_up(tmp_path, **RESIDUES | {"caches": ["hot"]})
+    assert ladder(results, "gram")["reduced"]["residues"]["ahead"] == []
+
+
 def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path):
     """Variants of it may be faster and err more."""
     results = made_up(tmp_path, **RESIDUES)
@@ -171,6 +176,7 @@ def test_another_arithmetic_is_led_by_its_dispatch_with_what_it_costs(tmp_path):
     assert found["lead"]["kernel"]["name"] == "gram" and [*found["stairs"]] == ["gram"]
     assert lead["workspace_bytes"] == pytest.approx(16 * 4500 * (4608 + 4608), rel=0.01)
     assert lead["slower_at"] == ["2500"] and lead["errors"] == [1e-7, 1e-7]
+    assert [one["kernel"]["name"] for one in lead["ahead"]] == ["residues"]
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
