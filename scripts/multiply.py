@@ -6,8 +6,7 @@ asked.
     python scripts/multiply.py gram_register_tile 100x49
     python scripts/multiply.py my_kernel 33
 
-If a product is several launches, each is timed too. Without a GPU, a CUDA kernel runs on the CPU,
-thread by thread. It is checked but not timed.
+Without a GPU, a CUDA kernel runs on the CPU, thread by thread. It is checked but not timed.
 """
 
 import environment  # noqa: F401
@@ -25,15 +24,15 @@ from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
-from matmul_sweep.experiment.measure.timing import product_ms, stages_ms
+from matmul_sweep.experiment.measure.timing import product_ms
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.settings import EMULATION, GPU, place_of
-from matmul_sweep.experiment.verify.runner import Runner, WrongAccess, runner, tile_mistake
+from matmul_sweep.experiment.verify.runner import Runner, WrongAccess, runner
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import fills, parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, command_line
 from matmul_sweep.process.progress import told_if_slow
 
 CUBIN = "instruments.cubin"
@@ -77,7 +76,6 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     try:
         with told_if_slow(f"{name}: multiplying {shape}, for {run.seconds:g} s at most"):
             c = run.multiply(variant, shape, *inputs)
-            too_small = tile_mistake(run, variant, shape, *inputs)
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     except EmulationError as error:
@@ -89,8 +87,6 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong: {mistake(variant, c, *inputs)}")
-    if too_small:
-        raise UserError(f"{name} at {shape}: {too_small}")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
     with told_if_slow(f"{name}: timing {shape}"):
         time_ms = product_ms(run, variant, shape, *inputs)
@@ -98,8 +94,6 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         print("Duration: not timed, because the threads ran one after another on the CPU")
     else:
         print(f"Duration: {time_ms / 1e3:.6f} s")
-    for function, stage_ms in stages_ms(run, variant, shape, *inputs):
-        print(f"  {function}: {stage_ms / 1e3:.6f} s")
 
 
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
@@ -118,12 +112,15 @@ def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    arguments.add_variant(parser)
+    parser.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
+    arguments.add_catalogue(parser)
     parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
     parser.add_argument("--print", action="store_true", help="print A, B and C")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
-    arguments.add_hang_seconds(parser)
+    parser.add_argument(
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
+    )
     options = parser.parse_args()
 
     variant = load_catalogue(options.catalogue).variant(options.variant)

@@ -271,7 +271,7 @@ class Search:
         found, winners = [*before], {cost.variant.name for cost in self.table if cost.shapes}
         with recording(self.gpu.nvml) as recorder:
             limit_w = self.gpu.facts()["power_limit_w"] or inf
-            blocks = partial(self.race.blocks, Alone(self.race.stream, recorder), limit_w)
+            blocks = partial(self.race.blocks, Alone(self.race.stream, recorder, limit_w), limit_w)
             of_card = architecture(self.arch).multiprocessors
             for rows in alone(blocks, costs, winners, tqdm(shapes), of_card):
                 found += rows

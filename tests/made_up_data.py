@@ -198,7 +198,7 @@ def made_up(
         tables |= {"cross_check.csv": cross_checks(measured), "timer_check.csv": [empty]}
     for kind, table in tables.items():
         write_table(pd.DataFrame(table).reindex(columns=COLUMNS[kind]), kind, folder / kind)
-    write_json(known, folder / "device.json")
+    write_json({"version": VERSION} | known, folder / "device.json")
     return load_results(folder, catalogue)
 
 

@@ -29,7 +29,7 @@ DEVICE = "device.json"
 
 def publishable(data: Path) -> dict[str, Any]:
     """device.json of a data set. Raises UserError with the reason if it cannot be published."""
-    device, tables = read_folder(data, ["kernels.csv", "summary.csv"], ["ceilings.csv"])
+    device, tables = read_folder(data, ["kernels.csv", "summary.csv", "ceilings.csv"])
     kernels, summary, ceilings = tables.values()
     if not device["gpu"]:
         raise UserError(f"{data}: measured without a GPU; publish from a machine that has one")

@@ -1,10 +1,6 @@
 """The catalogue: mistakes are named in one line, entries expand, digests follow the sources."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +20,7 @@ from matmul_sweep.experiment.plan.configuration import chosen_jobs
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import description, fields_of
-from matmul_sweep.process.project import DEFAULT_CATALOGUE, ROOT
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 Mine = Callable[..., Variant]
 
@@ -241,19 +237,3 @@ def test_every_source_of_the_project_is_in_the_catalogue():
     listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}
-
-
-def test_an_installed_library_has_its_kernels_and_needs_no_repository(tmp_path):
-    package = tmp_path / "site" / "matmul_sweep"
-    shutil.copytree(ROOT / "src" / "matmul_sweep", package)
-    shutil.copytree(ROOT / "kernels", package / "kernels")
-    code = (
-        "from matmul_sweep.dispatch.catalogue import load_catalogue\n"
-        "from matmul_sweep.launch import products\n"
-        "print(load_catalogue()['naive'].source)"
-    )
-    environment = os.environ | {"PYTHONPATH": str(package.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout.strip() == str(package / "kernels" / "gemm" / "naive.cu"), done.stderr

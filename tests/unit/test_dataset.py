@@ -12,11 +12,10 @@ import pytest
 from support import ROOT
 
 from matmul_sweep.experiment.dataset import tables
-from matmul_sweep.experiment.dataset.renamed import todays_name
 from matmul_sweep.experiment.dataset.tables import (
-    BEFORE,
     COLUMNS,
     DICTIONARY,
+    FIRST,
     TABLES,
     Column,
     read_table,
@@ -38,7 +37,7 @@ def described(column: Column) -> tuple[str, str, str]:
     low, high = column.low, column.high
     bounds = f"{low:g} to {high:g}" if high < math.inf else f"from {low:g}" * (low > -math.inf)
     words = f"`{column.words}`".replace("|", r"\|") if column.words else bounds
-    return kind, words, "" if column.since == BEFORE else column.since
+    return kind, words, "" if column.since == FIRST else column.since
 
 
 def test_the_documentation_says_of_each_column_what_its_declaration_does():
@@ -117,15 +116,13 @@ def test_a_broken_table_is_refused_by_name(tmp_path, kind, broken, said):
 
 def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer_one(tmp_path):
     path = tmp_path / "summary.csv"
-    header = without("summary.csv", "ran", "launches")
+    header = without("summary.csv", "launches")
     path.write_bytes(header + b"1" + b",1" * header.count(b",") + b"\n")
-    for version in ("0", "0.9.12"):
+    for version in ("1.0.0", "1.0.12"):
         table = read_table("summary.csv", path, version)
         assert table.columns.to_list() == COLUMNS["summary.csv"]
-        assert table.ran.to_list() == [""] and table.launches.isna().all()
-    with pytest.raises(UserError, match=r"summary\.csv: no column ran, unlike .* version 1\.0\.0"):
-        read_table("summary.csv", path, "1.0.0")
-    with pytest.raises(UserError, match=r"no column ran, no column launches, .* version 1\.10\.0"):
+        assert table.launches.isna().all()
+    with pytest.raises(UserError, match=r"no column launches, unlike .* version 1\.10\.0"):
         read_table("summary.csv", path, "1.10.0")
 
 
@@ -135,22 +132,10 @@ def test_a_version_that_is_none_is_refused_in_one_line(version):
         version_of({"version": version})
 
 
-def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path):
-    names = {
-        "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]": "gram_register_tile/48",
-        "register_column[TILE_M=64,TILE_N=64,TILE_K=8,ROWS=8]": "register_column/64x64",
-        "thin[TILE_M=1,TILE_N=64,THREADS=512]": "thin/64",
-        "vectors[TILE=128,TILE_K=8]": "vectors/128",
-        "lost[W=1]": "lost[W=1]",
-        "cpu_loop": "cpu_loop",
-    }
-    assert [*map(todays_name, names)] == [*names.values()]
-    path = tmp_path / SAMPLES
-    rows = [ROWS[SAMPLES] | {"variant": old, "baseline_of": old} for old in names]
-    write_rows(rows, SAMPLES, path)
-    for column in ("variant", "baseline_of"):
-        assert read_table(SAMPLES, path, "0")[column].to_list() == [*names.values()]
-        assert read_table(SAMPLES, path, "1.0.0")[column].to_list() == [*names]
+@pytest.mark.parametrize("device", [{}, {"version": "0.9.12"}, {"version": "99.0.0"}])
+def test_a_set_of_before_versions_or_of_a_later_one_is_read_by_its_own_program(device):
+    with pytest.raises(UserError, match=r"this reads those from 1\.0\.0 to .*; check out that one"):
+        version_of(device)
 
 
 def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(tmp_path, monkeypatch):

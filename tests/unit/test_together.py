@@ -62,7 +62,7 @@ def timed(
     bench.stream: Any = card
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
     bench.gpu: Any = SimpleNamespace(drv=SimpleNamespace(MemoryError=MemoryError), errors=Broken)
-    bench.alone = Alone(bench.stream, bench.recorder)
+    bench.alone = Alone(bench.stream, bench.recorder, None)
     bench.random = np.random.default_rng(1)
     bench.variants = [catalogue.variant(name) for name in (KERNEL, LIBRARY, TUNED)]
     bench.rivals = {KERNEL: bench.variants[1:]}

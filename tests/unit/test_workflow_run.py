@@ -90,18 +90,16 @@ def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here_nor_looked
 
 
 def test_published_sets_that_are_whole_stand_beside_and_are_reported_if_asked_for(begin, tmp_path):
-    whole, other, old = (tmp_path / "reports" / "published" / name for name in ("a", "b", "old"))
-    for folder, names in ((whole, DATA_SET), (other, DATA_SET), (old, ["device.json"])):
+    whole, other, cut = (tmp_path / "reports" / "published" / name for name in "abc")
+    for folder, name in ((whole, "device.json"), (other, "device.json"), (cut, "summary.csv")):
         folder.mkdir(parents=True)
-        for name in names:
-            (folder / name).touch()
+        (folder / name).touch()
     run = begin()
     assert run.published() == [whole, other]
     assert run.reported() == ["local"]
     assert begin(published="rebuild").reported() == ["local", "published/a", "published/b"]
     assert run.beside(job(dataset="local")) == [whole, other]
     assert run.beside(job(dataset="published/a")) == [other]
-    assert run.data(job(dataset="published/old")) == [old / "device.json"]
     assert run.checks(job(dataset="published/a")) == []
 
 

@@ -18,13 +18,7 @@ from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.check import consistency, facts, machine, plan, samples
 from matmul_sweep.experiment.check.data_set import SAMPLES, DataSet
 from matmul_sweep.experiment.dataset.selection import changed_variants
-from matmul_sweep.experiment.dataset.tables import (
-    BEFORE,
-    NEEDED,
-    OPTIONAL,
-    read_folder,
-    version_of,
-)
+from matmul_sweep.experiment.dataset.tables import EVERY, read_folder, version_of
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
@@ -36,7 +30,7 @@ def check_set(folder: Path, catalogue: Catalogue, earlier: bool = False) -> Data
     earlier: accept one that another version or other kernels measured. Raises UserError with the
     first finding.
     """
-    data = DataSet(folder, *read_folder(folder, NEEDED, OPTIONAL))
+    data = DataSet(folder, *read_folder(folder))
     first = [] if earlier else other_version(data, catalogue)
     for finding in itertools.chain(first, findings(data, catalogue, earlier)):
         raise UserError(finding)
@@ -46,7 +40,7 @@ def check_set(folder: Path, catalogue: Catalogue, earlier: bool = False) -> Data
 def check_readable(folder: Path) -> None:
     """Raise UserError with the first fact, row or cell of a stranger's data set that no program
     here expects."""
-    data = DataSet(folder, *read_folder(folder, ["summary.csv"], {*NEEDED, *OPTIONAL} - {SAMPLES}))
+    data = DataSet(folder, *read_folder(folder, {*EVERY} - {SAMPLES}))
     checks = (
         facts.unlike_facts, consistency.repeated, consistency.impossible, consistency.shapeless
     )  # fmt: skip
@@ -82,8 +76,7 @@ def other_version(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     remedy = "measure again, or check out the version that measured it (--earlier accepts it)"
     version, file = version_of(data.device), data.folder / "device.json"
     if version != VERSION:
-        known = "a version before 1.0.0" if version == BEFORE else f"version {version}"
-        yield f"{file}: {known} measured it, and this is {VERSION}; {remedy}"
+        yield f"{file}: version {version} measured it, and this is {VERSION}; {remedy}"
     others = other_sources(data.device, data["kernels.csv"], data["ceilings.csv"], catalogue)
     if others:
         yield f"{file}: of another {', '.join(others)} than this checkout's; {remedy}"

@@ -1,9 +1,9 @@
 """Whether the cells of a data set are possible, and its tables agree with one another."""
 
-import re
 import sys
 from collections.abc import Iterator
 
+from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.experiment.check.data_set import JOB, SAMPLES, DataSet
 from matmul_sweep.experiment.check.machine import PLACE
 from matmul_sweep.experiment.dataset.tables import (
@@ -100,7 +100,7 @@ def with_a_place(data: DataSet) -> Iterator[str]:
 def unknown_names(data: DataSet) -> Iterator[str]:
     """Variants, programs and cards that other tables do not know."""
     kernels, ceilings = data["kernels.csv"], data["ceilings.csv"]
-    own = kernels.variant.map(lambda name: re.split(r"[/\[]", name)[0])
+    own = kernels.variant.map(kernel_name)
     yield from data.rows("kernels.csv", kernels.kernel != own, "kernel", "not the variant's")
     for kind in ("jobs.csv", "summary.csv", "verification.csv", "ratios.csv", SAMPLES):
         table = data[kind]

@@ -37,7 +37,7 @@ def incomplete(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
         shapes = [parse_shape(text, sweep["operation"]) for text in texts]
         wanted = set(itertools.product(shapes, sweep["fills"], sweep["modes"]))
         lists = [names for names in (sweep["kernels"], configuration["kernels"]) if names != "all"]
-        asked = [{*map(bare_name, names)} for names in lists] if wanted else []
+        asked = [{*map(kernel_name, names)} for names in lists] if wanted else []
         others = {own.name for own in catalogue.values() if own.operation != sweep["operation"]}
         for kernel in set.intersection(*asked) - {*rows.kernel} - others if asked else ():
             yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
@@ -46,11 +46,6 @@ def incomplete(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
             caches = {*sweep["caches"]} - chosen if data.on_gpu(own).any() else set()
             for what in lacking_points(own, wanted, caches):
                 yield data.said("summary.csv", f"{variant}, {name}: {what}")
-
-
-def bare_name(text: str) -> str:
-    """The kernel of a name in a configuration, of before 1.0.0 too."""
-    return kernel_name(text).partition("[")[0]
 
 
 def lacking_points(rows: pd.DataFrame, wanted: set[Point], caches: set[str]) -> Iterator[str]:

@@ -18,8 +18,7 @@ import pandas as pd
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul_sweep.experiment.dataset.tables import (
-    NEEDED,
-    OPTIONAL,
+    EVERY,
     POINT,
     PRODUCT,
     read_folder,
@@ -329,12 +328,8 @@ class Results:
 
 
 def load_results(folder: Path, catalogue: Catalogue) -> Results:
-    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
-
-    Only device.json and summary.csv must exist; a missing table counts as one without rows.
-    """
-    others = {*NEEDED, *OPTIONAL} - {"summary.csv", "samples.csv.gz"}
-    device, read = read_folder(folder, ["summary.csv"], others)
+    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file."""
+    device, read = read_folder(folder, {*EVERY} - {"samples.csv.gz"})
     # A copy has its columns side by side in memory, so selecting rows is several times faster.
     tables = {kind.partition(".")[0]: table.copy() for kind, table in read.items()}
     summary = tables["summary"]
@@ -586,13 +581,8 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    return f"earlier kernels, {version_of(results.device)}" if results.earlier else ""
-
-
-def version_of(device: Mapping[str, Any]) -> str:
-    """Which version's kernels a data set measured."""
-    version = device.get("version")
-    return f"of version {version}" if version else "before 1.0.0"
+    version = results.device["version"]
+    return f"earlier kernels, of version {version}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.machine_code import kinds
-from matmul_sweep.experiment.dataset import renamed
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, REASONS
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import LARGEST
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from matmul_sweep.operations.shapes import Shape
 
-BEFORE = "0"  # for data sets and jobs from before versions
+FIRST = "1.0.0"  # earlier data sets are read by the version that measured them
 DIGEST = r"[0-9a-f]{64}"
 REASON = f"({'|'.join(REASONS)})"
 WHEN = ("before", "during", "after")
@@ -55,7 +54,7 @@ class Column:
     high: float = inf
     words: str | None = None
     measured: bool = False
-    since: str = BEFORE
+    since: str = FIRST
 
 
 LOOP = kinds()  # of instructions of a hot loop
@@ -83,7 +82,7 @@ PLAIN = [
 DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     *(Column(name, TEXT) for name in PLAIN),
     Column("operation", TEXT, words="|".join(OPERATIONS)),
-    Column("ran", TEXT, since="1.0.0"),
+    Column("ran", TEXT),
     *(Column(name, WHOLE, low=1, high=LARGEST) for name in ("m", "n", "k")),
     Column("mode", TEXT, words="|".join(MODES)),
     Column("cache", TEXT, words="|".join(CACHES)),
@@ -201,8 +200,7 @@ COLUMNS = {name: table.columns for name, table in TABLES.items()}
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
 NEEDED = [name for name, table in TABLES.items() if table.place == SET]
-# A data set is complete without these.
-OPTIONAL = [name for name, table in TABLES.items() if table.place in (EXTRA, LOCAL)]
+EVERY = [name for name, table in TABLES.items() if table.place != JOB]
 DATA_SET = ["device.json", *NEEDED]
 TEXTS = [column.name for column in DICTIONARY.values() if column.kind == TEXT]
 
@@ -228,8 +226,7 @@ def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
 
 
 def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
-    """Read one of TABLES as `version` of the project wrote it. Later columns are empty, and
-    variants have today's names.
+    """Read one of TABLES as `version` of the project wrote it. Later columns are empty.
 
     Raises UserError for a missing, cut or foreign file, and for text in the place of a number.
     """
@@ -248,9 +245,6 @@ def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, csv.Error, zlib.error) as error:
         raise UserError(f"{path}: cut short or damaged ({error}); {remedy(path)}") from None
-    if order_of(version) < order_of(renamed.SINCE):
-        for column in table.columns.intersection(["variant", "baseline_of"]):
-            table[column] = table[column].map(renamed.todays_name)
     for column in COLUMNS[kind]:
         if column not in table.columns:
             table[column] = "" if column in TEXTS else float("nan")
@@ -275,16 +269,17 @@ def check_header(kind: str, found: Sequence[str], version: str, path: Path) -> N
 
 def version_of(device: Mapping[str, Any]) -> str:
     """The version of the project that measured a data set, by its device.json. Raises UserError for
-    one that is no version, or later than this."""
-    version = str(device.get("version", BEFORE))
+    one that is no version, or that this one does not read."""
+    version = str(device.get("version", "0"))
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
         raise UserError(
             f"device.json: version '{shown(version)}' is not of the form 1.0.0; restore the file, "
             f"or delete the data set and run again"
         )
-    if order_of(version) > order_of(VERSION):
+    if not order_of(FIRST) <= order_of(version) <= order_of(VERSION):
         raise UserError(
-            f"device.json: version {version} measured it, and this is {VERSION}; check out that one"
+            f"device.json: version {version} measured it, and this reads those from {FIRST} to "
+            f"{VERSION}; check out that one"
         )
     return version
 
@@ -315,19 +310,19 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
 
 
 def read_folder(
-    folder: Path, needed: Collection[str], optional: Collection[str]
+    folder: Path, kinds: Collection[str] = EVERY
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-    """device.json and these tables of a data set by their file names; an optional one that is
-    missing is without rows. Raises UserError for a missing, cut or foreign file, and for columns
-    that the version which measured it does not write."""
+    """device.json and these tables of a data set by their file names; one that a set need not have
+    and that is missing is without rows. Raises UserError for a missing, cut or foreign file, and
+    for columns that the version which measured it does not write."""
     import pandas as pd
 
     device = read_json(folder / "device.json")
     if not isinstance(device, dict):
         raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
     version, tables = version_of(device), {}
-    for kind in (*needed, *optional):
-        if kind in needed or (folder / kind).exists():
+    for kind in kinds:
+        if kind in NEEDED or (folder / kind).exists():
             tables[kind] = read_table(kind, folder / kind, version)
         else:
             tables[kind] = pd.DataFrame(columns=COLUMNS[kind])

@@ -7,6 +7,7 @@ kernel's own time is taken off.
 
 import logging
 import time
+from math import inf
 from statistics import median
 
 from matmul_sweep.dispatch.cost import LARGE
@@ -28,18 +29,21 @@ MOST_LAUNCHES = 200  # in a held block, each with a neutral one
 # Milliseconds of a product that the host enqueues in less time. It may be ten launches, and a held
 # stream has room for a thousand.
 KEPT_UP_MS = 0.05
+AT_LIMIT = 0.97  # of the power limit: a card that draws it has not lowered its clock yet, or hardly
 
 
 class Alone:
     """Times blocks on a stream."""
 
-    def __init__(self, stream: HeldStream, recorder: Recorder) -> None:
-        self.stream, self.recorder = stream, recorder
+    def __init__(self, stream: HeldStream, recorder: Recorder, limit_w: float | None) -> None:
+        """limit_w: the card's power limit, None if it does not say."""
+        self.stream, self.recorder, self.limit_w = stream, recorder, limit_w or inf
         self.told = False  # that no power is read
 
     def neutral_ms(self) -> float:
-        """The time that a neutral kernel adds before a launch, at the clock of now: it differed by
-        0.15 µs between jobs that took it once, one of them before the card had woken."""
+        """The time that a neutral kernel adds before a launch, at the clock of now. It rises for
+        good when the process loads a further module, and differs by 0.3 µs between processes, as
+        that of the products does (kernels/WORKLOG.md)."""
         rows = [in_a_row(self.stream.tools.empty, MOST_LAUNCHES)] * 3
         return median(self.stream.times(rows)) / MOST_LAUNCHES
 
@@ -75,5 +79,5 @@ class Alone:
         if power is None and not self.told:
             self.told = True
             logging.warning("no power: the card's energy counter stands still, or it has none")
-        limited = POWER in (state.throttled or "")
+        limited = POWER in (state.throttled or "") or (power or 0) >= AT_LIMIT * self.limit_w
         return Block(taken / count - self.neutral_ms(), power, state.sm_clock_mhz, limited)

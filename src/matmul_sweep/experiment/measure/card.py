@@ -143,7 +143,7 @@ def measured(
             raise UserError(f"{verdict.program.source.path}: {name} for {arch}: {record['reason']}")
     runner = GpuRunner(folder, HANG_SECONDS, gpu)
     for shape in verdict.shapes:
-        found = check(runner, variant, shape, "uniform", SEED, tile=False)
+        found = check(runner, variant, shape, "uniform", SEED)
         if found["status"] == "failed":
             raise Wrong(found["reason"])
     assert verdict.bench

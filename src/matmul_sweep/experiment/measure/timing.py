@@ -4,7 +4,6 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -14,7 +13,6 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.measure.launches import Action
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.runner import CpuRunner, GpuRunner, Runner
-from matmul_sweep.launch.products import Product
 from matmul_sweep.operations.shapes import Shape
 
 PATIENCE_S = 1.0  # after which the hold kernel releases the stream by itself
@@ -146,30 +144,8 @@ def product_ms(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray)
         return host_ms(lambda: product(shape, *inputs, c))
     if not isinstance(run, GpuRunner):
         return None
-    launched, arrays = run.product(variant), on_device(run, variant, shape, *inputs)
+    launched = run.product(variant)
+    c = run.tools.poisoned(shape.elements[-1], variant.kernel.product.output)
+    arrays = [*(run.gpu.drv.to_device(as_bytes(matrix)) for matrix in inputs), c]
     launches = [lambda: launched(shape, *arrays)] * LAUNCHES
     return statistics.median(HeldStream(run.tools).times(launches))
-
-
-def stages_ms(
-    run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray
-) -> list[tuple[str, float]]:
-    """The functions that a product launches, if they are several, and the milliseconds of each."""
-    functions = variant.kernel.functions if variant.kernel.source else ()
-    if not isinstance(run, GpuRunner) or len(functions) < 2:
-        return []
-    product, stream = Product(variant, run.tools.binaries), run.tools.stream.handle
-    arrays = on_device(run, variant, shape, *inputs)  # until the last launch
-    product(stream, shape, *map(int, arrays))
-    launches = [partial(launch, stream) for launch in product.known[shape].launches]
-    held = HeldStream(run.tools)
-    rounds = [held.times(launches) for _ in range(LAUNCHES)]
-    plan = variant.plan(shape, run.architecture)
-    launched = [f for f, each in zip(functions, plan.launches, strict=True) if each.grid[0]]
-    return [*zip(launched, map(statistics.median, zip(*rounds, strict=True)), strict=True)]
-
-
-def on_device(run: GpuRunner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> list[Any]:
-    """The inputs, and room for C."""
-    c = run.tools.poisoned(shape.elements[-1], variant.kernel.product.output)
-    return [*(run.gpu.drv.to_device(as_bytes(matrix)) for matrix in inputs), c]

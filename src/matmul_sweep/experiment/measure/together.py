@@ -26,6 +26,7 @@ from matmul_sweep.operations.shapes import Shape
 SCREEN_S = 0.05  # a block of each algorithm of the library
 FINALISTS = 2  # of these algorithms, which are timed in full
 FAR = 1.25  # times the time of the fastest rival
+FEW = 5  # launches at least of a brief block
 
 
 @dataclass(eq=False)
@@ -58,7 +59,7 @@ class AloneBench(GpuBench):
         every = {own.name: own for own in (*variants, *chain(*rivals.values()))}
         super().__init__(gpu, [*every.values()], build, settings, split, recorder)
         self.rivals = rivals
-        self.alone = Alone(self.stream, recorder)
+        self.alone = Alone(self.stream, recorder, gpu.facts()["power_limit_w"])
         self.product = cache(lambda variant: gpu_product(variant, self.tools, shapes))
 
     def measure(self, case: Case, variants: Sequence[Variant]) -> dict[str, Point | str]:
@@ -94,7 +95,7 @@ class AloneBench(GpuBench):
         self, contest: Contest, c: int, variants: Sequence[Variant]
     ) -> tuple[list[Entrant], dict[str, str]]:
         """The entrants of these variants and of their rivals; why others are none, by name. Rivals
-        that are far slower than the fastest are left out."""
+        that are far slower than the fastest that fills C are left out."""
         rivals = {own.name for v in variants for own in self.rivals[v.name]}
         names = rivals | {own.name for own in variants}
         entrants: list[Entrant] = []
@@ -106,7 +107,9 @@ class AloneBench(GpuBench):
                     entrants += own(contest, c, variant)
             except (Wrong, NotCompiled) as failure:
                 reasons[variant.name] = str(failure)
-        near = FAR * min((e.look.time_ms for e in entrants if e.name in rivals), default=0)
+        beside = [e for e in entrants if e.name in rivals]
+        full = [e for e in beside if e.contender.variant.kernel.writes == "full"]
+        near = FAR * min((e.look.time_ms for e in full or beside), default=0)
         asked_for = {own.name for own in variants}
         return [e for e in entrants if e.name in asked_for or e.look.time_ms <= near], reasons
 
@@ -142,7 +145,8 @@ class AloneBench(GpuBench):
         for turn in range(BLOCKS):
             for entrant in [entrants[i] for i in self.random.permutation(len(entrants))]:
                 look = entrant.look
-                settle_s, block_s = (SETTLE_S, SWING_S) if look.limited else (BRIEF_S, BRIEF_S)
+                brief = not look.limited and look.time_ms * FEW <= BRIEF_S * 1e3
+                settle_s, block_s = (BRIEF_S, BRIEF_S) if brief else (SETTLE_S, SWING_S)
                 timed = partial(
                     self.alone.block, contest.wanted.shape.operations,
                     launch_ms=look.time_ms, settle_s=settle_s, block_s=block_s,

@@ -4,11 +4,10 @@ import argparse
 import logging
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any, NoReturn
 
-from matmul_sweep.process.errors import HANG_SECONDS, UserError
+from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
@@ -19,22 +18,10 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
 class Parser(argparse.ArgumentParser):
     """Reports a wrong command line like any other mistake of the user."""
 
-    names_kernels = False
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # -4x4x4 is a wrong shape, like -4; argparse would take it for options.
         self._negative_number_matcher = re.compile(r"-\d")
-
-    def format_help(self) -> str:
-        if self.names_kernels:
-            from matmul_sweep.dispatch.catalogue import (
-                load_catalogue,  # here, for programs without one
-            )
-
-            names = f"Kernels, from {DEFAULT_CATALOGUE}: {', '.join(load_catalogue())}."
-            self.epilog = textwrap.fill(names, break_on_hyphens=False)
-        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
@@ -43,12 +30,6 @@ class Parser(argparse.ArgumentParser):
 def parser(description: str | None) -> Parser:
     """A parser whose --help shows `description` (a script's docstring) and every default."""
     return Parser(description=description, formatter_class=HelpFormatter)
-
-
-def add_variant(arguments: Parser) -> None:
-    arguments.names_kernels = True
-    arguments.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
-    add_catalogue(arguments)
 
 
 def add_catalogue(arguments: argparse.ArgumentParser) -> None:
@@ -75,12 +56,6 @@ def add_data_set(arguments: argparse.ArgumentParser) -> None:
     add_catalogue(arguments)
     arguments.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="folders of data sets to compare with"
-    )
-
-
-def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
-    arguments.add_argument(
-        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
     )
 
 

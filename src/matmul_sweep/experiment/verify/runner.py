@@ -3,12 +3,10 @@
 This is the one place that chooses between the GPU, the CPU, and a CUDA source run on the CPU.
 """
 
-import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -137,37 +135,6 @@ class EmulationRunner(Runner):
             return emulation.launch(executable, part.plan(shape), shape, inputs, c, self.seconds)
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None
-
-
-def most_of_a_block(variant: Variant) -> int | None:
-    """The most elements of C that a launch of one block may write; None if the grid does not follow
-    the tiles, or if later launches write C too."""
-    kernel = variant.kernel
-    if kernel.kind is not Kind.CUDA or kernel.blocks or kernel.after:
-        return None
-    images = 2 if kernel.half else 1  # a tile and its mirror image
-    return math.prod(variant.tile) * variant.cluster * images
-
-
-def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
-    """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
-    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
-    this shape cannot show it.
-
-    Raises what multiply does.
-    """
-    most = most_of_a_block(variant)
-    if most is None or shape.elements[-1] <= most:
-        return None
-    alone = replace(variant, kernel=replace(variant.kernel, blocks=1))
-    written = np.count_nonzero(~np.isnan(run.multiply(alone, shape, *inputs)))
-    if written <= most:
-        return None
-    rows, columns = variant.tile
-    return (
-        f"a block writes {written} elements of C, and its tile of {rows}×{columns} has "
-        f"{rows * columns}: set `tile` in the catalogue to what a block computes"
-    )
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from matmul_sweep.experiment.dataset.selection import (
     leading_own,
     processor,
     size_name,
-    version_of,
 )
 from matmul_sweep.experiment.report.facts.findings import named
 from matmul_sweep.experiment.report.facts.ladder import shares
@@ -24,7 +23,7 @@ def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
         {
             "card": processor(one.device),
             "date": str(one.device.get("date")),
-            "version": version_of(one.device) if one.earlier else "this version's",
+            "version": f"of version {one.device['version']}" if one.earlier else "this version's",
             "kernel": named(one, row.kernel, row.variant),
             "size": size_name(shape_of(row)),
             "rate": row.tflops,
