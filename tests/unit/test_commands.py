@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 from made_up_data import publishable
 from support import (
-    RIGHT_KERNEL,
     ROOT,
     Command,
-    experiment,
-    the_catalogue,
 )
 
 from matmul_sweep.experiment.dataset.crate import CRATE
-from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.process import progress
 
 PROGRAMS = {file.stem: file for file in sorted((ROOT / "scripts").rglob("*.py"))}
@@ -40,11 +36,6 @@ def test_without_the_packages_a_script_says_so(name):
     done = subprocess.run(command, env={}, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "run this with `uv run python`" in done.stderr
-
-
-def test_help_lists_the_kernels(command):
-    shown = " ".join(command("multiply", "--help").out.split())
-    assert f"kernels/catalogue.yaml: {', '.join(the_catalogue())}." in shown
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -93,24 +84,6 @@ def test_what_takes_long_is_said_while_it_does(command, monkeypatch):
         "cpu_loop: checking 200x200x200 against NumPy ...",
         "cpu_loop: timing 200x200x200 ...",
     ]
-
-
-@pytest.mark.usefixtures("no_gpu")
-def test_a_tile_smaller_than_what_a_block_computes_is_named(
-    command, entry, write_catalogue, tmp_path
-):
-    """The result is right, but each element is computed four times."""
-    source = RIGHT_KERNEL.replace("blockIdx.y * 16", "blockIdx.y * 8")
-    source = source.replace("blockIdx.x * 16", "blockIdx.x * 8")
-    path = write_catalogue({"mine": entry(tile=[8, 8])}, mine=source)
-    said = "a block writes 256 elements of C, and its tile of 8×8 has 64"
-    assert said in command("multiply", "mine", "33", "--catalogue", path).error()
-    experiment(catalogue=path).write(tmp_path / "experiment.json")
-    output = tmp_path / "v.csv"
-    command("verify", "gemm", "--experiment", tmp_path / "experiment.json", "--build", tmp_path,
-            "--records", tmp_path, "--output", output, "--log", tmp_path / "log")  # fmt: skip
-    rows = read_table("verification.csv", output)
-    assert "tile of 8×8 has 64" in rows.reason[rows.status == "failed"].iloc[0]
 
 
 WRONG = [{"status": "failed", "reason": "wrong result at 3x4x5"}]

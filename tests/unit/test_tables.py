@@ -163,12 +163,14 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path):
     assert (first["n"], shown["copies"]["n"]) == (32, 1024)
 
 
-def test_the_checks_of_the_timer_are_told_if_somebody_made_them(results, tmp_path):
-    told = timer(results)
-    assert (told["empty_us"], told["difference"]) == pytest.approx((3, 0.02))
-    assert told["of"] == ["cuBLAS SGEMM", "cuBLAS DGEMM"]
+def test_the_checks_of_the_timer_are_told_if_somebody_made_them(tmp_path):
+    options = {"kernels": ["naive", "cublas_sgemm"], "caches": ["cold", "alone"]}
+    told = timer(made_up(tmp_path / "checked", **options, checked=True))
+    # The made-up times are 1.2 times as long cold, and 1.02 times those of do_bench.
+    assert (told["empty_us"], told["difference"]) == pytest.approx((3, 1 - 1.02 / 1.2))
+    assert (told["of"], told["n"]) == (["cuBLAS SGEMM"], 1024)
     unchecked = timer(made_up(tmp_path, kernels=["naive"]))
-    assert unchecked == {"empty_us": None, "of": [], "difference": None}
+    assert unchecked == {"empty_us": None, "n": None, "of": [], "difference": None}
 
 
 def test_the_documents_numbers_beside_ours(results):
@@ -343,9 +345,17 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
 
 def test_every_card_that_was_tried_has_a_row(results, tmp_path):
     other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
-    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False)])
-    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
-    assert rows[1].items() >= ladder(other, "gemm")["lead"].items()
+    kernels = ["sgemm", "cublas_sgemm", "cublas_tuned"]
+    alone = made_up(tmp_path / "alone", kernels=kernels, caches=["alone"])
+    alone.ratios["ratio"] = alone.ratios.baseline.map({"cublas_sgemm": 1.2, "cublas_tuned": 1.1})
+    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False), alone])
+    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU", "Imaginary GPU"]
+    lead = ladder(other, "gemm")["lead"]
+    assert rows[1].items() >= {"kernel": lead["kernel"], "rate": lead["rate"]}.items()
+    assert rows[1]["ratio"] == lead["speedup"]["ratio"]
+    # Over one rival in all, also where a faster one was timed.
+    assert (rows[2]["ratio"], rows[2]["way"], {row["rival"] for row in rows}) == (
+        1.2, "alone", {"cuBLAS SGEMM"})  # fmt: skip
 
 
 def test_each_operation_has_the_sampling_that_it_was_measured_with(results):
