@@ -9,6 +9,7 @@
 //     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
 //                           bands row by row                                    gemm_bf16/padded.cu
 //     symmetric             B is A's transpose, and half of C a copy            gram_bf16/halved.cu, mirrored.cu
+//     corners               tiles on the diagonal by fewer blocks               gram_bf16/corners.cu
 //     compute_tiles         the life of a block that stays                      gemm_bf16/persistent.cu
 //     compute_together      the life of a block that has a share of a tile      gemm_bf16/split.cu
 //
@@ -30,6 +31,7 @@ struct HopperTiling {
     static constexpr int resident = 1;                  // blocks of a multiprocessor
     static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
     static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
+    static constexpr bool corners = false;              // those on its diagonal shared out, four to three blocks
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
     static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
 };
@@ -170,13 +172,18 @@ struct HopperTile {
         {
         }
 
-        __device__ int tiles() const { return T::symmetric ? rows * (rows + 1) / 2 : rows * columns; }
+        __device__ int tiles() const
+        {
+            if constexpr (T::corners) return places_with_corners(rows);
+            return T::symmetric ? rows * (rows + 1) / 2 : rows * columns;
+        }
 
         // The first row and column of C that the block at this place of its cluster computes.
         __device__ int2 position(int index, int2 place) const
         {
-            const int2 at = T::symmetric ? place_in_triangle<T::patch>(index, rows)
-                                         : place_in_patches<T::patch>(index, rows, columns);
+            const int2 at = T::corners     ? place_with_corners<T::patch>(index, rows)
+                            : T::symmetric ? place_in_triangle<T::patch>(index, rows)
+                                           : place_in_patches<T::patch>(index, rows, columns);
             return {(at.x * T::cluster_m + place.x) * T::tile_m, (at.y * T::cluster_n + place.y) * T::tile_n};
         }
     };
@@ -223,6 +230,9 @@ struct HopperTile {
         __device__ bool backwards() const { return turn % 2; }
     };
 
+    // Whether it is a corner of a symmetric C with a quarter of another one.
+    static __device__ __forceinline__ bool is_corner(int2 tile) { return T::corners && tile.x > tile.y; }
+
     // Whether a tile of a symmetric C is of a cluster's square on the diagonal: its rows of A are columns of B too.
     static __device__ __forceinline__ bool on_diagonal(int2 tile, int2 place)
     {
@@ -237,6 +247,7 @@ struct HopperTile {
     // The slab's row at which the block's rows of A begin.
     static __device__ __forceinline__ int row_of_a(int2 tile, int2 place)
     {
+        if (is_corner(tile)) return T::tile_m;
         return on_diagonal(tile, place) ? (1 + place.x) * T::tile_m : 0;
     }
 
@@ -313,18 +324,62 @@ struct HopperTile {
         }
     }
 
-    // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
-    template <int columns = T::tile_n, class Leave>
-    static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
+    // Call multiply(slab, add) for the next slabs of the ring. leave(stage): tell whoever fills it that a stage is empty.
+    template <class Multiply, class Leave>
+    static __device__ __forceinline__ void consume_by(Ring& ring, int slabs, Leave leave, Multiply multiply)
     {
         for (int s = 0, last = 0; s < slabs; s++, last = ring.stage, ring.next()) {
             wait_for_phase(ring.full[ring.stage], ring.round);
-            multiply<columns>(sums, ring.slabs[ring.stage], s > 0, row_of_a);
+            multiply(ring.slabs[ring.stage], s > 0);
             wait_for_products<1>();
             if (s > 0) leave(last);
         }
         wait_for_products<0>();
         leave(ring.last_stage());
+    }
+
+    // Multiply the next slabs of the ring: sums = a·b.
+    template <int columns = T::tile_n, class Leave>
+    static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
+    {
+        consume_by(ring, slabs, leave,
+                   [&](const Slab& slab, bool add) { multiply<columns>(sums, slab, add, row_of_a); });
+    }
+
+    // ---- Corners ----
+
+    // Whether a consumer's quarters do not lie side by side: the second consumer's of a corner.
+    static __device__ __forceinline__ bool has_quarters(int2 tile)
+    {
+        return is_corner(tile) && threadIdx.x >= 128;
+    }
+
+    // Where in C they begin: the corner's own one, or that of another corner, of which three blocks have one each.
+    static __device__ __forceinline__ int2 quarter(int2 tile, bool own)
+    {
+        const int number = tile.y / T::tile_m % 4;
+        return own ? int2{tile.y + 64, tile.y + 64} : int2{tile.x + number / 2 * 64, tile.x + (number + 1) / 2 * 64};
+    }
+
+    using SumsOfQuarter = float[32];
+
+    // Multiply the next slabs of the ring for these quarters.
+    template <class Leave>
+    static __device__ __forceinline__ void consume_quarters(Ring& ring, SumsOfQuarter& own, SumsOfQuarter& other, int2 tile,
+                                                            int slabs, Leave leave)
+    {
+        const int2 at = quarter(tile, false);
+        consume_by(ring, slabs, leave, [&](const Slab& slab, bool add) {
+            const auto rows = [&](int first, int k) { return operand(slab.row(first) + k, 1024); };
+            fence_products();
+#pragma unroll
+            for (int k = 0; k < tile_k; k += 16) {
+                const auto own_rows = rows(T::tile_m + 64, k);
+                multiply_tiles<Input, false>(own, own_rows, own_rows, add || k > 0);
+                multiply_tiles<Input, false>(other, rows(at.x - tile.x, k), rows(at.y - tile.x, k), add || k > 0);
+            }
+            commit_products();
+        });
     }
 
     // Blocks that share what they load lie in one row or one column of the cluster. A stage is empty when all warps
@@ -482,8 +537,31 @@ struct HopperTile {
         ring.wait_until_empty();
     }
 
+    // Compute a consumer's part of a tile.
+    template <class Leave, class Store>
+    static __device__ __forceinline__ void compute_tile(Ring& ring, const Tiles& tiles, Sums& sums, int slabs, Leave leave,
+                                                        Store store)
+    {
+        const int2 tile = tiles.first;
+        if constexpr (T::halves) {
+            if (tiles.half())
+                consume<T::tile_n / 2>(ring, sums, slabs, leave);
+            else
+                consume(ring, sums, slabs, leave);
+            return store(sums, tile, tiles.width());
+        }
+        if constexpr (T::corners)
+            if (has_quarters(tile)) {
+                SumsOfQuarter own, other;
+                consume_quarters(ring, own, other, tile, slabs, leave);
+                return store(own, other, tile);
+            }
+        consume(ring, sums, slabs, leave, row_of_a(tile, tiles.place));
+        if constexpr (!T::halves) store(sums, tile);
+    }
+
     // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y; with
-    // T::halves it also takes the tile's width.
+    // T::halves it also takes the tile's width, with T::corners the sums of two quarters.
     template <class Store>
     static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
                                                          Store store)
@@ -512,18 +590,7 @@ struct HopperTile {
                 if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
             };
             Sums sums = {};
-            for (; tiles.more(); tiles.next()) {
-                if constexpr (T::halves) {
-                    if (tiles.half())
-                        consume<T::tile_n / 2>(ring, sums, slabs, leave);
-                    else
-                        consume(ring, sums, slabs, leave);
-                    store(sums, tiles.first, tiles.width());
-                } else {
-                    consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
-                    store(sums, tiles.first);
-                }
-            }
+            for (; tiles.more(); tiles.next()) compute_tile(ring, tiles, sums, slabs, leave, store);
         }
     }
 

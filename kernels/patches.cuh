@@ -42,3 +42,18 @@ __device__ __forceinline__ int2 place_in_triangle(int tile, int side)
     for (; column < height - 1 && tile > column; column++) tile -= column + 1;  // 1, 2 ... tiles in a column
     return {first + tile % height, first + column + (column == height - 1 ? tile / height : 0)};
 }
+
+// The same where three blocks compute four tiles on the diagonal, the corners: of a corner three quarters are needed, and
+// the fourth corner's are shared out, one to each. A place below the diagonal is a corner, that of its column, with a
+// quarter of the one of its row.
+__device__ __forceinline__ int places_with_corners(int side) { return side * (side + 1) / 2 - side / 4; }
+
+template <int patch>
+__device__ __forceinline__ int2 place_with_corners(int tile, int side)
+{
+    const int fours = side / 4, corners = side - fours;
+    if (tile < 3 * fours) return {tile / 3 * 4 + 3, tile / 3 * 4 + tile % 3};
+    if (tile < corners) return {tile + fours, tile + fours};
+    const int2 at = place_in_triangle<patch>(tile - corners, side - 1);
+    return {at.x, at.y + 1};
+}

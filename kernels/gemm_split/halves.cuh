@@ -118,7 +118,7 @@ __device__ __forceinline__ Value over_lanes(Value x, Both both)
 }
 
 // Of the warps first, first + 1, ...: each of their lanes gets the same lane's values of all. All threads of
-// the block take part.
+// the block take part, once for each Value and Both: no barrier keeps a second time from overwriting the first.
 template <class Value, class Both>
 __device__ __forceinline__ Value over_warps(Value x, int first, int warps, Both both)
 {

@@ -18,22 +18,31 @@ struct Mirror {
         }
     }
 
-    // Store a consumer's rows of a tile of C of m×m, and their mirror image. store_band(row, column, write): store a
-    // band that begins at (row, column), and that write(band) writes.
+    // Store a band of sums of C of m×m that begins at (row, column), and its mirror image; below the diagonal it is another
+    // band's. store_band(row, column, write): store a band that write(band) writes.
     template <class StoreBand>
-    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m, const typename Tile::Addition& addition,
-                                                 StoreBand store_band)
+    static __device__ __forceinline__ void store_twice(float* sums, int row, int column, int m,
+                                                       const typename Tile::Addition& addition, StoreBand store_band)
     {
-        Tile::each_band(sums, tile, [&](float* own, int row, int column) {
-            if (column < row) return;  // another band's mirror image
-            addition.apply(own, m, m, row, column);
-            store_band(row, column, [&](Band& band) {
-                Tile::write(band, own);
-                if (column > row) return;
-                Tile::sync_group();
-                reflect(band);
-            });
-            if (column > row) store_band(column, row, [&](Band& band) { Tile::template write<true>(band, own); });
+        if (column < row) return;
+        addition.apply(sums, m, m, row, column);
+        store_band(row, column, [&](Band& band) {
+            Tile::write(band, sums);
+            if (column > row) return;
+            Tile::sync_group();
+            reflect(band);
         });
+        if (column > row) store_band(column, row, [&](Band& band) { Tile::template write<true>(band, sums); });
+    }
+
+    // Store a consumer's rows of a tile, and their mirror image.
+    template <class StoreBand>
+    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m,
+                                                 const typename Tile::Addition& addition, StoreBand store_band)
+    {
+        const auto store = [&](float* own, int row, int column) {
+            store_twice(own, row, column, m, addition, store_band);
+        };
+        Tile::each_band(sums, tile, store);
     }
 };

@@ -31,6 +31,7 @@ SHAPES = {
     "gram_halved_bf16": ["264x136"],
     "gram_mirrored_bf16": ["264x136"],
     "gram_streamed_bf16": ["264x136"],
+    "gram_corners_bf16": ["648x72"],
     "gram_padded_bf16": ["263x70"],
     "gram_whole_bf16": ["264x136"],
 }

@@ -67,6 +67,8 @@ TILINGS = [
     ("gram_mirrored_bf16", squares(3, 2, STAGES=3, BANDS=1), "520x136"),
     ("gram_streamed_bf16", squares(2, 3, STAGES=3, LEAST=1), TRIANGLE),
     ("gram_streamed_bf16", squares(1, 3, TILE_M=192, STAGES=2, BANDS=1, LEAST=1), TRIANGLE),
+    # Five and eight squares on the diagonal: one besides those of three blocks, and none.
+    ("gram_corners_bf16", {"MULTIPROCESSORS": 5, "STAGES": 2}, "520x136 1016x72"),
     ("gram_padded_bf16", squares(1, 5, STAGES=3, LEAST=1), RAGGED),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 256, "STAGES": 4, "SPLITS": 2}, SPLIT),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SPLITS": 8}, SPLIT),

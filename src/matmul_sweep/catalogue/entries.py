@@ -232,7 +232,8 @@ class Variant:
         own = [self.parameters.get(name, 1) for name in ("CLUSTER_M", "CLUSTER_N")]
         sides = zip(shape.output, self.tile, own, strict=True)
         rows, columns = (ceil_div(extent, tile * side) for extent, tile, side in sides)
-        return rows * (rows + 1) // 2 if self.kernel.half else rows * columns
+        fewer = rows // 4 if self.kernel.schedule == "corners" else 0
+        return rows * (rows + 1) // 2 - fewer if self.kernel.half else rows * columns
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole

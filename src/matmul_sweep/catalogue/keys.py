@@ -160,8 +160,9 @@ class Entry:
     halves: 1 if the tiles of the last wave are halved, where there are blocks for all halves.
     since: The compute capability from which it compiles; with an a, the only one, whose own
         instructions it uses.
-    schedule: The tiles of a symmetric C that it computes: all, those of one triangle, or those
-        of one triangle with a block for each and no other block.
+    schedule: The tiles of a symmetric C that it computes: all, those of one triangle, those of
+        one triangle with a block for each and no other block, or those of one triangle, of which
+        three blocks compute four on the diagonal (kernels/gram_bf16/corners.cu).
     writes: The part of C that it writes: all, or the diagonal and above.
     arithmetic: full: as precise as its dtype, by its units; tf32: float32 inputs rounded to 10
         bits of fraction (cublasSgemm); halves: as precise as float32, by products of halves on
@@ -218,7 +219,7 @@ class Entry:
     at_once: Expression = 0
     halves: Expression = 0
     since: Annotated[str, text("[0-9]+[.][0-9]a?", "a compute capability such as 9.0")] = "6.0"
-    schedule: Literal["full", "upper", "triangle"] = "full"
+    schedule: Literal["full", "upper", "triangle", "corners"] = "full"
     writes: Literal["full", "upper"] = "full"
     arithmetic: Literal["full", "tf32", "halves", "residues"] = "full"
     registers: Expression = 0
