@@ -113,7 +113,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
       const drawn = name => plot.data.find(line => line.name === name).y;
       const first = [names(), document.getElementById("source").textContent, drawn("shared")];
       const buttons = all(".modebar-btn").map(button => button.dataset.title);
-      const shapes = offered("series");
+      const shapes = offered("series"), unfolded = document.getElementById("chosen").open;
       const toggle = all(".legendtoggle")[names().indexOf("shared")];
       for (const kind of ["mousedown", "mouseup"])
         toggle.dispatchEvent(new MouseEvent(kind, {{ bubbles: true }}));
@@ -128,7 +128,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
       choose("variants", {json.dumps(FASTEST)});
       choose("quantity", "speed-up over DSYRK + mirror");
       choose("series", "wide (m = n/2)");
-      return {{ first, buttons, shapes, hidden, title, variants, gram: offered("series"),
+      return {{ first, buttons, shapes, unfolded, hidden, title, variants, gram: offered("series"),
                 share: drawn("naive AᵀA"), parity: plot.layout.shapes.length }};"""
     said = told(results, script, tmp_path)
     timed = results.of("gemm").timed()
@@ -136,6 +136,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
     names = [results.title(name) for name in dict.fromkeys(timed.kernel)]
     source = "Imaginary GPU · 2026-01-02 · commit 0123456 · in turn, hot"
     assert said["first"] == [names, source, rates]
+    assert said["unfolded"]
     assert said["buttons"]  # and none of them sends the page away
     assert not re.search("cloud|share", " ".join(said["buttons"]), re.IGNORECASE)
     assert (said["hidden"], said["title"]) == (["shared"], "time in ms")
@@ -163,13 +164,16 @@ def test_a_point_tells_its_numbers(tmp_path):
     assert said[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
 
 
-def test_on_a_narrow_screen_the_names_stand_below_the_plot(results, tmp_path):
+def test_on_a_narrow_screen_the_plot_stands_below_one_line_and_above_the_names(results, tmp_path):
     script = """
       const box = name => document.querySelector(`#plot ${name}`).getBoundingClientRect();
+      const chosen = document.getElementById("chosen");
       return [innerWidth, document.documentElement.scrollWidth, box(".nsewdrag").width,
-              box(".legend").top - box(".nsewdrag").bottom];"""
-    inner, whole, width, below = told(results, script, tmp_path, 600)
-    assert whole <= inner <= 720 and width > 280 and below >= 0
+              box(".legend").top - box(".nsewdrag").bottom, box(".nsewdrag").top,
+              chosen.open, chosen.querySelector("summary").textContent];"""
+    inner, whole, width, below, above, unfolded, words = told(results, script, tmp_path, 600)
+    assert whole <= inner <= 720 and width > 280 and below >= 0 and above < 400
+    assert not unfolded and words.startswith("C = A·B in float32 · square (m = n = k)")
 
 
 def test_titles_are_shown_as_they_stand(tmp_path):
