@@ -53,10 +53,11 @@ def ladder(results: Results) -> Figure:
     ax.set_xlim(0, chart["most"])
     ax.set_ylim(len(cells) - 0.4, -0.6)
     ax.set_yticks([])
-    ax.set_xlabel(key(chart, cells[climbed["top"]], steps[climbed["top"]]["title"]),
-                  fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")  # fmt: skip
-    card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
-    ax.set_title(f"{climbed['unit']} at n = {chart['size']}{card}", loc="left")
+    keys = key(chart, cells[climbed["top"]], steps[climbed["top"]]["title"])
+    if other:
+        keys.append(f"{processor(other.device)}, published {other.device.get('date')}")
+    ax.set_xlabel("\n".join(keys), fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")
+    ax.set_title(f"{climbed['unit']} at n = {chart['size']}", loc="left")
     # Alone sentences tell the fastest library only.
     told = sorted(steps[climbed["top"]]["shares"], key=lambda share: share["ratio"])
     told = told[:1] if climbed["way"] == "alone" else told
@@ -64,11 +65,10 @@ def ladder(results: Results) -> Figure:
     return made
 
 
-def key(chart: Mapping[str, Any], top: Mapping[str, Any], title: str) -> str:
+def key(chart: Mapping[str, Any], top: Mapping[str, Any], title: str) -> list[str]:
     """What the colours behind the bars of a ladder are; `top` is the cell of the highest one."""
-    bound = "grey: what its machine code allows" if chart["bounds"] else ""
-    library = f"orange: {top['rival']}, {top['theirs']} beside {title}" if top["rival"] else ""
-    return "\n".join(filter(None, [library, bound]))
+    library = [f"orange: {top['rival']}, {top['theirs']} beside {title}"] if top["rival"] else []
+    return library + ["grey: what its machine code allows"] * bool(chart["bounds"])
 
 
 def name_row(ax: Axes, place: int, words: tuple[str, str], own: Mapping[str, Any]) -> None:
