@@ -26,7 +26,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 LETTERS = 24  # of a line of a step's name
-ROW, AROUND = 0.36, 0.85  # inches: the height of a step, and of what is above and below them
+ROW, AROUND = 0.33, 0.8  # inches: the height of a step, and of what is above and below them
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
