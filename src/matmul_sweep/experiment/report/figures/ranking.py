@@ -48,8 +48,7 @@ def ladder(results: Results) -> Figure:
         if own["library"]:
             ax.vlines(own["library"], place - 0.45, place + 0.45, linewidth=1.8, zorder=3,
                       colors=style.LIBRARIES[0].colour)  # fmt: skip
-        title = steps[name]["title"].removesuffix(f" in {results.product.dtype}")
-        name_row(ax, place, (title, steps[name]["adds"] or ""), own)
+        name_row(ax, place, (steps[name]["short"], steps[name]["adds"] or ""), own)
     ax.set_xlim(0, chart["most"])
     ax.set_ylim(len(cells) - 0.4, -0.6)
     ax.set_yticks([])
