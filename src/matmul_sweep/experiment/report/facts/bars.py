@@ -15,38 +15,47 @@ PER_TFLOPS = {"TFLOP/s": 1, "GFLOP/s": 1000}
 
 
 def bars(view: Results, ladder: Mapping[str, Any]) -> dict[str, Any]:
-    """The bars of a ladder's picture: `sizes`, a cell for each step at each square size; `size`,
-    which of them is shown first, None if nothing was timed at a square; `bounds`, the rates that
-    the steps' machine code allows; `most`, the highest number of all."""
-    steps = {step["name"]: step for step in ladder["steps"] if step["name"] in ladder["stairs"]}
-    bounds = {name: step["bound"]["rate"] for name, step in steps.items()
-              if step["bound"] and step["bound"]["rate"]}  # fmt: skip
+    """The bars of a ladder: `sizes`, the cells of each square size; `size`, which of them is shown
+    first, None if nothing was timed at a square; `bounds`, the rates that the steps' machine code
+    allows; `most`, the highest number of all."""
     rows = squares(fastest(view.leads))
-    rows = rows[rows.kernel.isin(steps)]
-    rows = rows.sort_values("kernel", key=lambda names: names.map([*steps].index), kind="stable")
-    sizes: dict[int, dict[str, Any]] = {}
-    for n, own in rows.groupby("n"):
-        before = None
-        sizes[int(n)] = {}
-        for _, row in own.iterrows():
-            sizes[int(n)][row.kernel] = cell(view, ladder["unit"], steps[row.kernel], row, before)
-            before = row
-    reached = [cell[of] or 0.0 for own in sizes.values() for cell in own.values()
-               for of in ("reached", "library")]  # fmt: skip
+    sizes = {int(n): found for n, own in rows.groupby("n") if (found := cells(view, ladder, own))}
+    bounds = {step["name"]: step["bound"]["rate"] for step in ladder["steps"]
+              if step["name"] in ladder["stairs"] and step["bound"]}  # fmt: skip
     told = int(ladder["size"]) if str(ladder["size"]).isdigit() else None
     return {
         "size": told if told in sizes else max(sizes, default=None),
         "bounds": bounds,
-        "most": max([*bounds.values(), *reached], default=1.0),
+        "most": most(bounds, *sizes.values()),
         "sizes": sizes,
     }
+
+
+def most(bounds: Mapping[str, float | None], *drawn: Mapping[str, Mapping[str, Any]]) -> float:
+    """The highest of these bounds and of the rates in cells; 1 without any."""
+    rates = [cell[of] for own in drawn for cell in own.values() for of in ("reached", "library")]
+    return max([*filter(None, bounds.values()), *filter(None, rates)], default=1.0)
+
+
+def cells(
+    view: Results, ladder: Mapping[str, Any], rows: pd.DataFrame
+) -> dict[str, dict[str, Any]]:
+    """A cell for each step of the ladder's picture among the rows of one shape, in their order."""
+    known = {step["name"]: step for step in ladder["steps"]}
+    found, before = {}, None
+    for name in ladder["stairs"]:
+        for _, row in rows[rows.kernel == name].iterrows():
+            found[name] = cell(view, ladder["unit"], known[name], row, before)
+            before = row
+    return found
 
 
 def cell(
     view: Results, unit: str, step: Mapping[str, Any], row: pd.Series, before: pd.Series | None
 ) -> dict[str, Any]:
-    """A bar: the rate that was `reached`, that of the fastest `library` from the same launches, its
-    name (`rival`), and what stands beside them; `before` is the row of the step above."""
+    """A bar: its step's title, the rate that was `reached`, that of the fastest `library` from the
+    same launches, its name (`rival`), and what stands beside them; `before` is the row of the step
+    above."""
     rate = marked(row, PER_TFLOPS[unit], leading(view.leads))
     pairs = shares(view, row, PER_TFLOPS[unit])
     library = min(pairs, key=lambda pair: pair["ratio"], default=None)
@@ -55,6 +64,7 @@ def cell(
         said += f", {library['library']['title']} beside it {significant(library['rate'])}"
     states = {"{:.0f} W": row.power_w, "{:.0f} MHz": row.sm_clock_mhz}
     return {
+        "title": step["title"],
         "reached": rate["value"],
         "library": library and library["rate"],
         "rival": library and library["library"]["title"],

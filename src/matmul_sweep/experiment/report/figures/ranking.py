@@ -8,8 +8,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import Results, compared_errors, processor
-from matmul_sweep.experiment.report.facts.bars import bars
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    at,
+    compared_errors,
+    fastest,
+    processor,
+)
+from matmul_sweep.experiment.report.facts.bars import cells, most
 from matmul_sweep.experiment.report.facts.beside import ladder_shown, published
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, reduced_beside_full
@@ -36,38 +42,45 @@ def ladder(results: Results) -> Figure:
     the published set's."""
     whole = results.whole or results
     climbed, other = ladder_shown(whole, results.product.name), published(whole)
-    chart = bars((other or whole).of(results.product.name, reduced=True), climbed)
-    cells = chart["sizes"].get(chart["size"], {})
-    need(cells, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    need([*cells][1:], "One step only was timed in the way that leads.")
+    view = (other or whole).of(results.product.name, reduced=True)
+    need(climbed["heights"], f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need([*climbed["heights"]][1:], "One step only was timed in the way that leads.")
+    drawn = cells(view, climbed, at(fastest(view.leads), results.product.parse(climbed["size"])))
     steps = {step["name"]: step for step in climbed["steps"]}
-    made, [[ax]] = style.panels(height=AROUND + ROW * len(cells))
-    for place, (name, own) in enumerate(cells.items()):
-        ax.barh(place, chart["bounds"].get(name, 0), 0.9, color=style.PALE)
-        ax.barh(place, own["reached"], 0.58, color=style.step_look(place, len(cells)).colour)
+    top, size = steps[climbed["top"]], climbed["size"]
+    made, [[ax]] = style.panels(height=AROUND + ROW * len(drawn))
+    keys = lay_bars(ax, drawn, steps, drawn[top["name"]])
+    if other:
+        keys.append(f"{processor(other.device)}, published {other.device.get('date')}")
+    ax.set_xlabel("\n".join(keys), fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")
+    ax.set_title(f"{climbed['unit']} at {'' if '×' in size else 'n = '}{size}", loc="left")
+    # Alone sentences tell the fastest library only.
+    told = sorted(top["shares"], key=lambda share: share["ratio"])
+    told = told[:1] if climbed["way"] == "alone" else told
+    style.claim(made, as_fast(climbed["gain"], top["title"], told))
+    return made
+
+
+def lay_bars(
+    ax: Axes, drawn: Mapping[str, Any], steps: Mapping[str, Any], top: Mapping[str, Any]
+) -> list[str]:
+    """A bar for each cell, from the top down, with its bound and its library. What their colours
+    mean, with the library's rate beside the highest cell."""
+    bounds = {name: (steps[name]["bound"] or {}).get("rate") or 0.0 for name in drawn}
+    for place, (name, own) in enumerate(drawn.items()):
+        ax.barh(place, bounds[name], 0.9, color=style.PALE)
+        ax.barh(place, own["reached"], 0.58, color=style.step_look(place, len(drawn)).colour)
         if own["library"]:
             ax.vlines(own["library"], place - 0.45, place + 0.45, linewidth=1.8, zorder=3,
                       colors=style.LIBRARIES[0].colour)  # fmt: skip
         name_row(ax, place, (steps[name]["short"], steps[name]["adds"] or ""), own)
-    ax.set_xlim(0, chart["most"])
-    ax.set_ylim(len(cells) - 0.4, -0.6)
+    ax.set_xlim(0, most(bounds, drawn))
+    ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set_yticks([])
-    keys = key(chart, cells[climbed["top"]], steps[climbed["top"]]["title"])
-    if other:
-        keys.append(f"{processor(other.device)}, published {other.device.get('date')}")
-    ax.set_xlabel("\n".join(keys), fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")
-    ax.set_title(f"{climbed['unit']} at n = {chart['size']}", loc="left")
-    # Alone sentences tell the fastest library only.
-    told = sorted(steps[climbed["top"]]["shares"], key=lambda share: share["ratio"])
-    told = told[:1] if climbed["way"] == "alone" else told
-    style.claim(made, as_fast(climbed["gain"], steps[climbed["top"]]["title"], told))
-    return made
-
-
-def key(chart: Mapping[str, Any], top: Mapping[str, Any], title: str) -> list[str]:
-    """What the colours behind the bars of a ladder are; `top` is the cell of the highest one."""
-    library = [f"orange: {top['rival']}, {top['theirs']} beside {title}"] if top["rival"] else []
-    return library + ["grey: what its machine code allows"] * bool(chart["bounds"])
+    keys = ["grey: what its machine code allows"] if any(bounds.values()) else []
+    if top["rival"]:
+        keys.insert(0, f"orange: {top['rival']}, {top['theirs']} beside {top['title']}")
+    return keys
 
 
 def name_row(ax: Axes, place: int, words: tuple[str, str], own: Mapping[str, Any]) -> None:
