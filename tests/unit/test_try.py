@@ -130,8 +130,7 @@ VERDICTS = {
     "bfloat16": (typed("__nv_bfloat16", "cuda_bf16.h"), "", CORRECT),
 }  # fmt: skip
 SHORT = (
-    "small type", "fragment", "pasted", "one line", "cluster", "wgmma",
-    "no header", "of the host", "no semicolon", "no such name",
+    "pasted", "one line", "wgmma", "no header", "of the host", "no semicolon", "no such name",
 )  # fmt: skip
 
 
@@ -278,7 +277,9 @@ def test_what_fails_costs_one_hand_in_only(
 @pytest.mark.parametrize(
     ("ragged", "cure"),
     [
-        (False, "let the threads of a block write every element"),
+        pytest.param(
+            False, "let the threads of a block write every element", marks=pytest.mark.long
+        ),
         (True, "let a thread beyond the edge"),
     ],
 )
