@@ -130,7 +130,7 @@ VERDICTS = {
     "bfloat16": (typed("__nv_bfloat16", "cuda_bf16.h"), "", CORRECT),
 }  # fmt: skip
 SHORT = (
-    "pasted", "one line", "wgmma", "no header", "of the host", "no semicolon", "no such name",
+    "pasted", "one line", "no header", "no semicolon", "no such name",
 )  # fmt: skip
 
 
