@@ -11,13 +11,15 @@ function nearest(chart, n) {
   return Object.keys(chart.sizes).map(Number).reduce((best, size) => far(size) < far(best) ? size : best);
 }
 
-function show(element, cell) {
+function show(element, cell, most) {
   const bar = element.querySelector(".bar"), library = bar.querySelector(".library");
+  const place = rate => `${100 * (rate ?? 0) / most}%`;
   bar.setAttribute("aria-label", cell?.said ?? "not measured at this size");
-  bar.querySelector(".reached").setAttribute("width", cell?.width ?? 0);
+  bar.querySelector(".reached").setAttribute("width", place(cell?.reached));
   library.setAttribute("visibility", cell?.library ? "visible" : "hidden");
-  for (const end of ["x1", "x2"]) library.setAttribute(end, cell?.library ?? 0);
+  for (const end of ["x1", "x2"]) library.setAttribute(end, place(cell?.library));
   element.querySelector(".rate").textContent = cell?.rate ?? "–";
+  for (const words of element.querySelectorAll(".gain")) words.textContent = cell?.gain ?? "";
 }
 
 function turn(n) {
@@ -27,7 +29,7 @@ function turn(n) {
     const size = nearest(chart, n);
     for (const words of document.querySelectorAll(`[data-size="${name}"]`)) words.textContent = size;
     for (const element of document.querySelectorAll(`[data-chart="${name}"] [data-step]`))
-      show(element, chart.sizes[size][element.dataset.step]);
+      show(element, chart.sizes[size][element.dataset.step], chart.most);
   }
 }
 

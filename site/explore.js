@@ -48,8 +48,17 @@ function settled(data, form) {
   return chosen;
 }
 
-// On a narrow screen the kernels' names stand below the plot, which grows by their rows.
+// On a narrow screen the kernels' names stand below the plot, which grows by their rows, and the choices
+// are folded into one line that says what is chosen, so that the plot is on the first screen.
 const narrow = matchMedia("(max-width: 45rem)");
+function fold() {
+  document.getElementById("chosen").open = !narrow.matches;
+}
+function summarise(form) {
+  const words = [...form.querySelectorAll("fieldset:not([hidden]) input:checked")].map(
+    button => button.parentElement.textContent.trim());
+  document.querySelector("#chosen summary").textContent = words.join(" · ");
+}
 const below = { orientation: "h", y: -0.2, yanchor: "top", font: { size: 9 },
                 entrywidthmode: "fraction", entrywidth: 0.5 };
 function fitted(layout, names) {
@@ -60,6 +69,7 @@ function fitted(layout, names) {
 
 function draw(data, form) {
   const chosen = settled(data, form);
+  summarise(form);
   const lines = data.lines.filter(line => fits(line, chosen));
   const layout = fitted(structuredClone({ ...data.layout, ...(lines[0]?.axes ?? data.nothing) }), lines.length);
   document.getElementById("ways").textContent = [...new Set(lines.map(line => line.way))].join("");
@@ -80,7 +90,11 @@ async function start() {
   const data = JSON.parse(await unpacked("data"));
   offer(data, form);
   form.addEventListener("change", () => draw(data, form));
-  narrow.addEventListener("change", () => draw(data, form));
+  narrow.addEventListener("change", () => {
+    fold();
+    draw(data, form);
+  });
+  fold();
   draw(data, form);
 }
 

@@ -39,6 +39,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Other work on the machine is no mistake of a property's. Where the variable CI is set, Hypothesis
 # has no deadline either, and draws the same cases in every run.
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=1000)
 
 
 @pytest.hookimpl(tryfirst=True)

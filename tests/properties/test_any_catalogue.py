@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import CUDA_ENTRY
 
@@ -39,7 +39,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "catalogue.yaml"
 
 
-@settings(max_examples=250)
 @given(ENTRIES)
 def test_each_tiling_is_a_variant_that_fits_or_the_entry_is_refused(file, entry):
     file.write_text(json.dumps({"mine": CUDA_ENTRY | entry}))  # which is YAML too

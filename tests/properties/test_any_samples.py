@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matmul_sweep.experiment.dataset.derived import resampled_interval
@@ -32,7 +32,6 @@ def ascending(*values: float) -> bool:
 # The interval of a median.
 
 
-@settings(max_examples=1000)
 @given(samples(1, 30), POWERS)
 def test_the_interval_lies_around_the_median_at_two_of_the_samples(times, scale):
     low, high = median_interval(times)
@@ -45,7 +44,6 @@ def test_the_interval_lies_around_the_median_at_two_of_the_samples(times, scale)
     assert median_interval([time * scale for time in times]) == (low * scale, high * scale)
 
 
-@settings(max_examples=300)
 @given(st.integers(SMALLEST, 600))
 def test_the_interval_has_95_percent_and_the_next_narrower_one_has_less(count):
     """Exactly: of the 2^count ways in which samples lie on either side of the median."""
@@ -109,7 +107,6 @@ BENCHES = st.builds(
 )
 
 
-@settings(max_examples=600)
 @given(RULES, BENCHES)
 def test_sampling_stops_when_the_rule_says_so_and_not_before(rule, bench):
     """Its batches double at most and take a tenth of the budget at most."""
@@ -131,7 +128,6 @@ def test_sampling_stops_when_the_rule_says_so_and_not_before(rule, bench):
 # Ratios of pairs.
 
 
-@settings(max_examples=200)
 @given(samples(1, 40), POWERS)
 def test_a_resampled_interval_lies_around_the_median_and_repeats(ratios, scale):
     low, high = resampled_interval(np.array(ratios))

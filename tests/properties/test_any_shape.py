@@ -3,7 +3,7 @@
 import re
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matmul_sweep.operations import OPERATIONS, parse_shape
@@ -23,13 +23,11 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=4).flatmap(
 )
 
 
-@settings(max_examples=1000)
 @given(SHAPES, st.sampled_from("x×"))
 def test_a_printed_shape_is_read_as_itself(shape, sign):
     assert parse_shape(str(shape).replace("x", sign), shape.operation) == shape
 
 
-@settings(max_examples=1000)
 @given(TEXTS | st.text(max_size=8), st.sampled_from([*OPERATIONS]))
 def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(text, operation):
     try:
@@ -44,7 +42,6 @@ def test_text_is_read_as_what_it_says_or_refused_in_one_line_that_names_it(text,
     assert all(1 <= extent <= LARGEST for extent in numbers)
 
 
-@settings(max_examples=600)
 @given(SMALL_SHAPES)
 def test_a_shape_describes_its_product(shape):
     inputs = [np.ones(extents) for extents in shape.inputs]
@@ -57,7 +54,6 @@ def test_a_shape_describes_its_product(shape):
     assert shape.operations == 2 * computed.sum()
 
 
-@settings(max_examples=1000)
 @given(SHAPES, st.tuples(st.integers(1, 200), st.integers(1, 200)))
 def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(shape, tile):
     x, y, z = grid_of(shape, tile)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matmul_sweep.experiment.dataset.tables import (
@@ -67,7 +67,6 @@ def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("write", [write_table, write_rows])
-@settings(max_examples=150)
 @given(written=ANY_ROWS)
 def test_a_table_is_read_back_as_it_was_written(folder, write, written):
     """By a job, and by what reads tables."""

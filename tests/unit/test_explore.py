@@ -86,6 +86,14 @@ def test_numbers_that_are_missing_are_json(tmp_path):
     assert "clock and power not recorded" in written
 
 
+def test_without_a_gpu_the_processor_is_drawn_and_the_reason_said(tmp_path):
+    results = made_up(tmp_path, gpu=False)
+    lines = drawn(results).query("operation == 'gemm' and variants == @FASTEST")
+    assert {*lines.name} == {"CPU triple loop", "CPU BLAS"}
+    absent = page_data(results)["absent"]
+    assert any("there is no GPU on this machine" in item["words"] for item in absent)
+
+
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):
     results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
     found = drawn(results).query("variants == @FASTEST and quantity == 'rate'")
@@ -113,7 +121,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
       const drawn = name => plot.data.find(line => line.name === name).y;
       const first = [names(), document.getElementById("source").textContent, drawn("shared")];
       const buttons = all(".modebar-btn").map(button => button.dataset.title);
-      const shapes = offered("series");
+      const shapes = offered("series"), unfolded = document.getElementById("chosen").open;
       const toggle = all(".legendtoggle")[names().indexOf("shared")];
       for (const kind of ["mousedown", "mouseup"])
         toggle.dispatchEvent(new MouseEvent(kind, {{ bubbles: true }}));
@@ -128,7 +136,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
       choose("variants", {json.dumps(FASTEST)});
       choose("quantity", "speed-up over DSYRK + mirror");
       choose("series", "wide (m = n/2)");
-      return {{ first, buttons, shapes, hidden, title, variants, gram: offered("series"),
+      return {{ first, buttons, shapes, unfolded, hidden, title, variants, gram: offered("series"),
                 share: drawn("naive AᵀA"), parity: plot.layout.shapes.length }};"""
     said = told(results, script, tmp_path)
     timed = results.of("gemm").timed()
@@ -136,6 +144,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
     names = [results.title(name) for name in dict.fromkeys(timed.kernel)]
     source = "Imaginary GPU · 2026-01-02 · commit 0123456 · in turn, hot"
     assert said["first"] == [names, source, rates]
+    assert said["unfolded"]
     assert said["buttons"]  # and none of them sends the page away
     assert not re.search("cloud|share", " ".join(said["buttons"]), re.IGNORECASE)
     assert (said["hidden"], said["title"]) == (["shared"], "time in ms")
@@ -148,51 +157,46 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(results, tmp_p
     assert said["parity"] == 1
 
 
-def test_a_point_tells_its_numbers(tmp_path):
-    results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
+def test_on_a_narrow_screen_the_plot_stands_below_one_line_and_above_the_names(results, tmp_path):
     script = """
-      const curve = plot.data.findIndex(line => line.name === "shared");
+      const box = name => document.querySelector(`#plot ${name}`).getBoundingClientRect();
+      const chosen = document.getElementById("chosen");
+      return [innerWidth, document.documentElement.scrollWidth, box(".nsewdrag").width,
+              box(".legend").top - box(".nsewdrag").bottom, box(".nsewdrag").top,
+              chosen.open, chosen.querySelector("summary").textContent];"""
+    inner, whole, width, below, above, unfolded, words = told(results, script, tmp_path, 600)
+    assert whole <= inner <= 720 and width > 280 and below >= 0 and above < 400
+    assert not unfolded and words.startswith("C = A·B in float32 · square (m = n = k)")
+
+
+def test_titles_are_shown_as_they_stand_and_a_point_tells_its_numbers(tmp_path):
+    titles = {"naive": "$x^2$", "naive_rect": "<b>bold</b></script><script>fail()</script>",
+              "shared": "{{ data }} & co. %{y}"}  # fmt: skip
+    named = {name: dataclasses.replace(the_catalogue()[name], title=title)
+             for name, title in titles.items()}  # fmt: skip
+    results = made_up(tmp_path, kernels=[*titles, "cublas_sgemm"])
+    results = dataclasses.replace(results, catalogue=Catalogue(the_catalogue() | named))
+    script = """
+      const curve = names().indexOf("{{ data }} & co. %{y}");
       Plotly.Fx.hover(plot, [{ curveNumber: curve, pointNumber: plot.data[curve].y.length - 1 }]);
-      return all(".hoverlayer tspan").map(found => found.textContent);"""
-    said = told(results, script, tmp_path)
+      return [names(), all(".hoverlayer tspan").map(found => found.textContent)];"""
+    shown, said = told(results, script, tmp_path)
+    assert shown[:3] == [*titles.values()]
     last = squares(fastest(results.of("gemm").timed())).query("kernel == 'shared'").iloc[-1]
-    assert said[:2] == [f"shared ({last.variant})", "gemm 1024, float32"]
+    assert said[:2] == [f"{titles['shared']} ({last.variant})", "gemm 1024, float32"]
     assert said[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
     assert said[2].endswith("median of 20")
     assert said[4].endswith("times as fast as cuBLAS SGEMM, pairs: 20")
     assert said[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
 
 
-def test_on_a_narrow_screen_the_names_stand_below_the_plot(results, tmp_path):
-    script = """
-      const box = name => document.querySelector(`#plot ${name}`).getBoundingClientRect();
-      return [innerWidth, document.documentElement.scrollWidth, box(".nsewdrag").width,
-              box(".legend").top - box(".nsewdrag").bottom];"""
-    inner, whole, width, below = told(results, script, tmp_path, 600)
-    assert whole <= inner <= 720 and width > 280 and below >= 0
-
-
-def test_titles_are_shown_as_they_stand(tmp_path):
-    titles = {"naive": "$x^2$", "naive_rect": "<b>bold</b></script><script>fail()</script>",
-              "shared": "{{ data }} & co. %{y}"}  # fmt: skip
-    named = {name: dataclasses.replace(the_catalogue()[name], title=title)
-             for name, title in titles.items()}  # fmt: skip
-    catalogue = Catalogue(the_catalogue() | named)
-    results = made_up(tmp_path, kernels=[*titles])
-    results = dataclasses.replace(results, catalogue=catalogue)
-    assert told(results, "return names();", tmp_path) == [*titles.values()]
-
-
-SEEN = "return [names(), document.body.innerText, document.getElementById('absent').textContent];"
+SEEN = "return document.body.innerText;"
 
 
 def test_what_was_not_measured_is_said(tmp_path):
-    names, text, absent = told(made_up(tmp_path / "cpu", gpu=False), SEEN, tmp_path)
-    assert names == ["CPU triple loop", "CPU BLAS"] and "Imaginary CPU" in text
-    assert "there is no GPU on this machine" in absent
     lost = made_up(tmp_path / "failed", kernels=["naive"], change=failed, device={})
-    _, text, _ = told(lost, SEEN, tmp_path)
+    text = told(lost, SEEN, tmp_path)
     assert "unknown device · date unknown" in text and "Nothing was measured" in text
     assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in text  # without a click
     nothing = made_up(tmp_path / "none", shapes={}, change=lambda summary: summary[:0])
-    assert "Nothing was measured" in told(nothing, SEEN, tmp_path)[1]
+    assert "Nothing was measured" in told(nothing, SEEN, tmp_path)

@@ -47,6 +47,7 @@ def test_what_a_classroom_checks_misses_most(shown):
     assert never == {"diagonal_twice"}
 
 
+@pytest.mark.long
 def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path):
     source = tmp_path / "last_slab.cu"
     source.write_text((GALLERY.parent / "last_slab.cu").read_text())

@@ -94,7 +94,8 @@ def test_the_bars_of_the_first_view_are_drawn_without_a_script(pages):
     html = re.sub(r"<script.*?</script>", "", pages["index.html"], flags=re.DOTALL)
     for chart in bars_of(pages["index.html"]).values():
         for cell in chart["sizes"].get(str(chart["size"]), {}).values():
-            assert f'width="{cell["width"]}"' in html and escape(cell["said"]) in html
+            width = f"{100 * cell['reached'] / chart['most']:.2f}%"
+            assert f'width="{width}"' in html and escape(cell["said"]) in html
 
 
 def test_each_step_has_its_pictures_its_code_and_its_figures(pages):
@@ -104,6 +105,8 @@ def test_each_step_has_its_pictures_its_code_and_its_figures(pages):
         assert own.count("<figure>") == own.count("<figcaption>") == 4
         assert "predicted, at most" in own and "measured" in own
     assert sum("<pre" in own for own in sections) == 6  # a dispatch has no source
+    (several,) = (own for own in sections if "What each idea brings" in own)
+    assert "gemm-pipelined" in several and "a second block on the multiprocessor" in several
 
 
 Kind = Callable[[Path], Results]

@@ -38,8 +38,6 @@ REFUSED = {
     "another compiler": (within(HIDDEN), 6, "for sm_75 do not read the same"),
     "one architecture": (
         within(f"#if __CUDA_ARCH__ == 890\n{ZERO}\n#endif"), 6, "for sm_89 do not read the same"),
-    "some architectures": (
-        within(f"#if __CUDA_ARCH__ > 750 && __CUDA_ARCH__ < 900\n{ZERO}\n#endif"), 6, "for sm_80"),
     "the watcher's macro": (within(f"#ifndef WATCH\n{ZERO}\n#endif"), 6, "do not read the same"),
     "its own name for a compiler": (
         f"#ifndef WATCH\n#define ZERO {ZERO}\n#define WATCH\n#else\n#define ZERO\n#endif\n"

@@ -33,7 +33,6 @@ def finished(fresh: Fresh, offline: Sequence[str]) -> Project:
     """A whole run without a network, in which one kernel, `mine`, was added as one source and one
     entry."""
     project = fresh()
-    project.show_one_mistake()
     entry = project.add_kernel("mine", '#include "tile.h"\n' + RIGHT_KERNEL)
     project.path("kernels/tile.h").write_text("// A header.\n")
     kept = ("cpu_loop", "cpu_blas", "cublas_sgemm", "gram_cpu_loop", "gram_naive", "cublas_dgemm")

@@ -228,12 +228,12 @@ def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(finished,
     """Files by a power cut; an output in the middle by a forced run that was killed."""
     project = copy_of(finished)
     local = project.path("results/local")
-    lost = {"report.pdf": 0, "explore.html": 100, "verdict.txt": 0, "samples.csv.gz": 100,
-            "tables.json": 100, "figures/drawn.json": 0}  # fmt: skip
-    before = {name: (local / name).read_bytes() for name in [*lost, "verified/gemm.csv"]}
+    lost = {"report.pdf": 0, "explore.html": 100, "verdict.txt": 0, "tables.json": 100,
+            "figures/drawn.json": 0}  # fmt: skip
+    before = {name: (local / name).read_bytes() for name in [*lost, "instructions.csv"]}
     for name, size in lost.items():
         os.truncate(local / name, size)
-    (local / "verified/gemm.csv").unlink()
+    (local / "instructions.csv").unlink()
     said = project.done("all")
     assert "results/local/report.pdf: a part of it is gone; it is made again" in said
     assert {name: (local / name).read_bytes() for name in before} == before
@@ -456,10 +456,10 @@ def test_folders_may_have_spaces_and_quotes_in_their_names(fresh, tmp_path):
 def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh):
     project = fresh()
     project.write_catalogue("cpu_loop")
-    # Each point takes its third of a second: no interval is that narrow.
-    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.3,
+    # Each point takes its fifth of a second: no interval is that narrow.
+    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.2,
                 "copy_seconds": 0.01}  # fmt: skip
-    shapes = [*range(90, 190, 10)]  # on a busy machine some more end before the interrupt comes
+    shapes = [*range(90, 170, 10)]  # on a busy machine some more end before the interrupt comes
     project.configure(shapes, sampling=sampling)
     target = "results/local/samples.csv.gz"
     journal = project.path("results/local/journal/gemm/cpu_loop")

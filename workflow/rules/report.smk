@@ -33,6 +33,7 @@ rule typeset:
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
         ROOT / "reports/worklog.yaml",
+        ROOT / "kernels/WORKLOG.md",
         program=RUN.program("report"),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,

@@ -123,13 +123,14 @@ def own_shape(results: Results, name: str, shape: Shape) -> Shape:
 
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
     """What is known about a step without timing it: about its fastest variant, if one was timed,
-    and for a dispatch about the variant that it chose."""
+    and for a dispatch about the variant that it chose. `short`: its title among its like."""
     told = results.summary[results.summary.kernel == name].iloc[0] if row is None else row
     ran = results.ran(told)
     kernel = results.catalogue.get(name)
     return {
         "name": name,
         "title": results.title(name),
+        "short": results.title(name).removesuffix(f" in {results.product.dtype}"),
         "arithmetic": results.arithmetic(name),
         "idea": kernel and (kernel.idea or kernel.lesson),
         **{fact: getattr(kernel, fact, None) or None for fact in ("lesson", "adds", "missed")},

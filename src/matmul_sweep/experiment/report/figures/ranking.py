@@ -2,13 +2,20 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import Results, compared_errors, processor
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    at,
+    compared_errors,
+    fastest,
+    processor,
+)
+from matmul_sweep.experiment.report.facts.bars import cells, most
 from matmul_sweep.experiment.report.facts.beside import ladder_shown, published
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, reduced_beside_full
@@ -24,65 +31,69 @@ from matmul_sweep.experiment.report.figures.figure_base import (
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
-LETTERS = 78  # of a line below all bars
-ABOVE = 0.13  # of the highest bar: the height of the words above one
+LETTERS = 24  # of a line of a step's name
+ROW, AROUND = 0.33, 0.8  # inches: the height of a step, and of what is above and below them
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
 def ladder(results: Results) -> Figure:
-    """The ladder as a staircase: each bar with its gain over the one to its left, which is the
-    quotient of their heights, and the fastest library beside the highest; in turn without gains.
-    Without a GPU it is the published set's."""
+    """The ladder as lying bars, the first step on top, as the site has it: each with its bound
+    behind it, its fastest library, its rate, and its gain over the step above. Without a GPU it is
+    the published set's."""
     whole = results.whole or results
-    climbed = ladder_shown(whole, results.product.name)
-    heights, unit = climbed["heights"], climbed["unit"]
-    need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    need([*heights][1:], "One step only was timed in the way that leads.")
-    known = {step["name"]: step for step in climbed["steps"]}
-    steps = [known[name] for name in heights]
-    top = known[climbed["top"]]
-    fastest = sorted(top["shares"], key=lambda share: share["ratio"])[:1]
-    rates = [max(heights.values()) / share["ratio"] for share in fastest]
-    made, [[ax]] = style.panels(height=3.0)
-    for place, (name, height) in enumerate(heights.items()):
-        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
-        words = significant(height) + gained(climbed["stairs"][name])
-        meets = any(0 < rate - height < ABOVE * max([rate, *heights.values()]) for rate in rates)
-        inside: dict[str, Any] = {"va": "top", "color": "white", "bbox": None} if meets else {}
-        style.say(ax, words, (place, height), (0, -4 if meets else 3), ha="center", **inside)
-    for share, rate in zip(fastest, rates, strict=True):
-        ax.axhline(rate, color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
-        words = f"{share['library']['title']}: {significant(rate)} {unit}"
-        style.say(ax, words, (0, rate), (2, 2), va="bottom", xycoords=("axes fraction", "data"))
-    below_bars(ax, steps)
-    ax.grid(visible=False, axis="x")
-    other = published(whole)
-    card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
-    ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
-    ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
+    climbed, other = ladder_shown(whole, results.product.name), published(whole)
+    view = (other or whole).of(results.product.name, reduced=True)
+    need(climbed["heights"], f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need([*climbed["heights"]][1:], "One step only was timed in the way that leads.")
+    drawn = cells(view, climbed, at(fastest(view.leads), results.product.parse(climbed["size"])))
+    steps = {step["name"]: step for step in climbed["steps"]}
+    top, size = steps[climbed["top"]], climbed["size"]
+    made, [[ax]] = style.panels(height=AROUND + ROW * len(drawn))
+    keys = lay_bars(ax, drawn, steps, drawn[top["name"]])
+    if other:
+        keys.append(f"{processor(other.device)}, published {other.device.get('date')}")
+    ax.set_xlabel("\n".join(keys), fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")
+    ax.set_title(f"{climbed['unit']} at {'' if '×' in size else 'n = '}{size}", loc="left")
     # Alone sentences tell the fastest library only.
-    told = fastest if climbed["way"] == "alone" else top["shares"]
+    told = sorted(top["shares"], key=lambda share: share["ratio"])
+    told = told[:1] if climbed["way"] == "alone" else told
     style.claim(made, as_fast(climbed["gain"], top["title"], told))
     return made
 
 
-def gained(gain: dict[str, Any] | None) -> str:
-    """`\n×2.76`, or `\n≈1.01` for a tie; empty if the two cannot be compared."""
-    if not gain:
-        return ""
-    return f"\n{'≈' if gain['verdict'] in ('tie', 'same') else '×'}{significant(gain['quotient'])}"
+def lay_bars(
+    ax: Axes, drawn: Mapping[str, Any], steps: Mapping[str, Any], top: Mapping[str, Any]
+) -> list[str]:
+    """A bar for each cell, from the top down, with its bound and its library. What their colours
+    mean, with the library's rate beside the highest cell."""
+    bounds = {name: (steps[name]["bound"] or {}).get("rate") or 0.0 for name in drawn}
+    for place, (name, own) in enumerate(drawn.items()):
+        ax.barh(place, bounds[name], 0.9, color=style.PALE)
+        ax.barh(place, own["reached"], 0.58, color=style.step_look(place, len(drawn)).colour)
+        if own["library"]:
+            ax.vlines(own["library"], place - 0.45, place + 0.45, linewidth=1.8, zorder=3,
+                      colors=style.LIBRARIES[0].colour)  # fmt: skip
+        name_row(ax, place, (steps[name]["short"], steps[name]["adds"] or ""), own)
+    ax.set_xlim(0, most(bounds, drawn))
+    ax.set_ylim(len(drawn) - 0.4, -0.6)
+    ax.set_yticks([])
+    keys = ["grey: what its machine code allows"] if any(bounds.values()) else []
+    if top["rival"]:
+        keys.insert(0, f"orange: {top['rival']}, {top['theirs']} beside {top['title']}")
+    return keys
 
 
-def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
-    """The title of each step, and in small what it adds to the one before."""
-    titles, adds = ([textwrap.fill(step[fact] or "", LETTERS // len(steps), break_long_words=False)
-                     for step in steps] for fact in ("title", "adds"))  # fmt: skip
-    ax.set_xticks(range(len(steps)), titles)
-    ax.xaxis.remove_overlapping_locs = False
-    ax.set_xticks(range(len(steps)), adds, minor=True)
-    lines = max(words.count("\n") + 1 for words in titles)
-    ax.tick_params("x", which="minor", length=0, labelcolor=style.QUIET,
-                   labelsize=style.SMALL_TEXT - 0.5, pad=6 + 12 * lines)  # fmt: skip
+def name_row(ax: Axes, place: int, words: tuple[str, str], own: Mapping[str, Any]) -> None:
+    """The words of a step: on the left its title and in small what it adds to the one above, on the
+    right its rate and its gain."""
+    name, adds = (textwrap.fill(text, LETTERS, break_long_words=False) for text in words)
+    for x, above, below, ha in ((0, name, adds, "right"), (1, own["rate"], own["gain"], "left")):
+        where = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, "bbox": None,
+                 "ha": ha}  # fmt: skip
+        aside = 5 if x else -5
+        style.say(ax, above, (x, place), (aside, 0), va="bottom" if below else "center", **where)
+        style.say(ax, below, (x, place), (aside, -1), va="top", color=style.QUIET,
+                  **where | {"fontsize": style.SMALL_TEXT - 0.5})  # fmt: skip
 
 
 def as_fast(gain: dict[str, Any] | None, title: str, shares: Sequence[dict[str, Any]]) -> str:

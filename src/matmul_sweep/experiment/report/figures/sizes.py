@@ -105,7 +105,7 @@ def tile_width(results: Results) -> Figure:
     timed = [k for k in kernels if rows[rows.kernel == k].width.nunique() > 1]
     need(timed, f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
     rows = visible(rows[rows.kernel.isin(timed)]).sort_values("width", kind="stable")
-    made, [axes] = style.panels(len(timed))
+    made, [axes] = style.panels(len(timed), height=1.6)
     axes[0].set_ylabel("TFLOP/s")
     lines = [Look(style.INK, "s", (0, (2, 1.2))), Look(style.INK, "o")]
     for ax, kernel in zip(axes, timed, strict=True):

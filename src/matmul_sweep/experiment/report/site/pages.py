@@ -21,6 +21,7 @@ from matmul_sweep.classroom.results import RESULTS
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.facts.banks import banks
+from matmul_sweep.experiment.report.facts.bars import bars
 from matmul_sweep.experiment.report.facts.beside import ladders, published
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.facts.published import DataSet, entries
@@ -29,7 +30,6 @@ from matmul_sweep.experiment.report.facts.report import operations
 from matmul_sweep.experiment.report.facts.ways import WAYS, speedups, widest
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
-from matmul_sweep.experiment.report.site.bars import bars
 from matmul_sweep.experiment.report.site.pictures import pictures
 from matmul_sweep.experiment.report.site.worklog import quoted
 from matmul_sweep.operations import OPERATIONS
