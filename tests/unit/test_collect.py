@@ -22,7 +22,7 @@ POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n":
 NAIVE, CUBLAS = "naive_rect/32", "cublas_sgemm"
 UNMEASURED = next(v.name for v in the_catalogue().buildable.values() if not v.measured)
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de", "dirty": False,
-         "cpu": "a CPU", "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
+         "cpu": "a CPU", "cores": 4, "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
          "driver_cuda": 12090, "cublas": "12.9", "power_limit_w": 350.0, "occupancy": 0.75,
          "settings": {}}  # fmt: skip
 HOST = dict.fromkeys(["gpu", "uuid", "compute_capability", "occupancy", "power_limit_w"])
@@ -195,14 +195,14 @@ def test_points_without_samples_or_under_unlike_conditions_are_refused(
 def test_the_device_file_says_which_cards_of_one_model_and_which_host_were_used(jobs):
     jobs.add(NAIVE, uuid="GPU-2", dirty=True)
     jobs.add(CUBLAS, commit="def", code="0ther", date="2026-02-01")
-    jobs.add("cpu_blas", **HOST)
+    jobs.add("cpu_blas", cores=12, **HOST)
     found, tables = jobs.collect()
     cards = tables["jobs.csv"].set_index("variant").uuid.fillna("").to_dict()
     assert cards == {NAIVE: "GPU-2", CUBLAS: "GPU-1", "cpu_blas": ""}
     assert tables["ceilings.csv"].value.tolist() == [2e3]
     assert (found["gpu"], found["uuid"]) == ("a GPU", "GPU-1+GPU-2")
     assert (found["commit"], found["code"]) == ("abc+def", "0ther+c0de")
-    assert (found["dirty"], found["date"]) == (True, "2026-02-01")
+    assert (found["dirty"], found["date"], found["cores"]) == (True, "2026-02-01", 12)
     assert found["configuration"] == jobs.experiment().configuration
     assert found["compilers"]["nvcc"] == {"compiler": "release 13.0", "architecture": "sm_90"}
 

@@ -148,6 +148,7 @@ def machine(
     for job in jobs:
         merged |= {key: value for key, value in job.items() if key not in JOB_ONLY}
     merged["date"] = max(job["date"] for job in jobs)
+    merged["cores"] = max(job["cores"] for job in jobs)  # a job on a GPU may have got few
     merged["version"] = min(map(version_of, jobs), key=order_of)
     for key in ("commit", "code"):
         merged[key] = "+".join(sorted({job[key] for job in jobs}))
