@@ -673,7 +673,7 @@ QUESTIONS = {
     "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
-                                      "with S=16, which is a guess, f is right at no shape"),
+                                      "with S=16, which is a guess, f is correct at none"),
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
@@ -689,7 +689,7 @@ QUESTIONS = {
     "a grid that nobody knows": (
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
         "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
-        "leaves elements of C with a guessed grid"),
+        "fails with a guessed grid"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),

@@ -262,15 +262,6 @@ def question_of_variants(own: FileLaunch) -> UserError | None:
     return question(f"{asked}, by the shape of C; which of them", " ".join(said))
 
 
-def question_of_block(source: Source, kernel: Kernel, launch: Launch) -> UserError:
-    """Which block a kernel takes, and which numbers its template, if these are a guess too."""
-    numbers = [one for one in launch.constants if one in launch.guessed]
-    block = "x".join(str(side) for side in usual_blocks(source, kernel)[0] if side > 1)
-    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
-    asked = f"{source.path}: which block does {kernel.name} take"
-    return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
-
-
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by name, those of headers beside too."""
     return whole_numbers(source.names | dict(constants), {})

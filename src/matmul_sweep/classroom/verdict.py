@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.classroom import strict, syntax
+from matmul_sweep.classroom import assumptions, strict, syntax
 from matmul_sweep.classroom.conventions import (
     by_fragments,
     convention_of,
@@ -34,8 +34,6 @@ from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
-    question_of_block,
-    question_of_guess,
     question_of_variants,
     template_arguments,
     used_constants,
@@ -52,14 +50,12 @@ from matmul_sweep.classroom.program import (
 from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import (
     Parameter,
-    question_of_more,
-    question_of_roles,
     rows_of_grid,
     signature_of,
     small_sizes,
     with_numbers,
 )
-from matmul_sweep.classroom.source import Source, question, read, with_launcher
+from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -292,7 +288,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         said = f"the launch is impossible: {error}"
-        if asked := question_of_guess(program.source, program.launch, said, types=True):
+        if asked := assumptions.of_impossible(program, said):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
 
@@ -321,18 +317,19 @@ def lacking_of(name: str, source: Source) -> str:
 
 def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     """The verdict under the convention that the kernel follows. A single matrix that is stored by
-    columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
+    columns, or the two that a square product has exchanged, may be a mistake, and is offered.
+    Raises UserError with the question that a failure leaves open."""
     fit = fitting(bench, folder)
     if fit is None:
-        if asked := open_question(bench):
-            raise asked
-        return unless_guessed(ran(verdict, bench.with_tile()))
+        return certain(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
     square = fit.signature.square and not steps_by_columns(bench.program)
     if ours or (len(fit.signature.columns) == 3 and not square):
-        return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
+        return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
+    if asked := assumptions.storage(bench, *told):
+        raise asked
     launch = replace(bench.launch, block=fit.launch.block)
     found = ran(verdict, replace(bench, launch=launch).with_tile())
     words, setting = told
@@ -345,53 +342,15 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     return replace(found, rule=rule, mistakes=mistakes)
 
 
-def unless_guessed(verdict: Verdict) -> Verdict:
-    """A verdict. Raises UserError with a question if what was guessed may be why it is that the
-    kernel is wrong."""
-    if not verdict.mistakes:
-        return verdict
-    program, kind, own = verdict.program, verdict.mistakes[0].kind, verdict.program.in_file
-    launch, operation = program.launch, program.signature.operation
-    where, name = f"{program.source.path}: {program.kernel.name}", program.kernel.name
-    if kind == "elements not written" and own and not (own.far and own.far.grid):
-        leaves = "leaves elements of C with a guessed grid, because its program's is not known"
-        raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
-    if any(verdict.shapes.values()):
-        alone = not own and program.source.launchers and "blockIdx" not in program.kernel.body
-        if kind in ("elements not written", "race") and alone:  # its program launches others
-            columns, rows, _ = launch.block
-            one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
-            said = f"most_rows={rows} most_columns={columns}"
-            raise question(f"{where} {one}: how large is C", said)
-        return verdict
-    if asked := question_of_guess(program.source, launch, f"{name} is right at no shape"):
-        raise asked
-    bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
-    if bytes_ and kind == "wrong result stored":
-        raise UserError(f"{where} is right at no shape: its bytes seem to be codes of numbers")
-    if program.kernel.template and "block" in launch.guessed:
-        raise question_of_block(program.source, program.kernel, launch)
-    if program.signature.open_rows and not launch.tile:
-        said = f"{where} is right at no shape. Its rows of C come from the grid: of how many rows"
-        raise question(f"{said} and columns of C is a block", "tile=32x32")
+def certain(verdict: Verdict) -> Verdict:
+    """A verdict, if its failure holds whatever was assumed. Raises UserError with the question
+    that decides it."""
+    if verdict.mistakes and verdict.bench:
+        worst = verdict.mistakes[0]
+        somewhere = any(fine and min(one.dimensions) > 1 for one, fine in verdict.shapes.items())
+        if asked := assumptions.decisive(verdict.bench, worst.kind, worst.run, somewhere):
+            raise asked
     return verdict
-
-
-def open_question(bench: Bench) -> UserError | None:
-    """What has to be asked about a kernel that is right under no convention, if it may be right
-    under another one that is not tried."""
-    program, signature, own = bench.program, bench.signature, bench.launch.program
-    where = str(program.source.path)
-    if own and own.refusal(own.own):
-        return None
-    if signature.again:
-        return question_of_more({signature.again: "16"}, f"{where}: {program.kernel.name}")
-    if signature.unsure:
-        names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
-        return question_of_roles(names, where)
-    if bench.launch.possible:
-        return question_of_block(program.source, program.kernel, bench.launch)
-    return None
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
