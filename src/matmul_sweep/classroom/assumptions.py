@@ -45,8 +45,7 @@ BESIDE = re.compile(
 def decisive(bench: Bench, kind: str, worst: Run | None, somewhere: bool) -> UserError | None:
     """The question that stands in the place of a failure. kind: of the worst mistake, in `worst`;
     somewhere: whether C is right at some shape, so that the kernel was read as it is meant."""
-    read = grid, alone, block
-    asks = read if somewhere else (grid, order, guess, codes, block, rows, beside, names)
+    asks = (grid, alone, block) if somewhere else NOWHERE
     found = (one(bench, kind, worst if somewhere else None) for one in asks)
     return next(filter(None, found), None)
 
@@ -57,6 +56,13 @@ def about(bench: Bench) -> str:
 
 def nowhere(bench: Bench) -> str:
     return f"{about(bench)} is correct at none of the shapes tried"
+
+
+def unlike(bench: Bench, *_: object) -> UserError | None:
+    """What the kernel of a file is that has none that looks like a product."""
+    source, name = bench.program.source, bench.program.kernel.name
+    said = f"no kernel in it looks like a product of two matrices, nor computes {name} one"
+    return None if source.likely_products else UserError(f"{source.path}: {said}")
 
 
 def grid(bench: Bench, kind: str, _: Run | None) -> UserError | None:
@@ -137,6 +143,20 @@ def guess(bench: Bench, *_: object) -> UserError | None:
     return question_of_guess(bench.program.source, bench.launch, said)
 
 
+def macros(bench: Bench, *_: object) -> UserError | None:
+    """The macros that the file defines only if nobody has defined them before."""
+    said, words = bench.launch.constants, {*re.findall(r"\w+", bench.program.kernel.body)}
+    open_ones = {name: value for one in bench.program.source.sources
+                 for name, value in one.macros.items()
+                 if name in words - said.keys() and value.isdecimal()
+                 and not one.fixes(name)}  # fmt: skip
+    if not open_ones:
+        return None
+    given = " ".join(map("=".join, open_ones.items()))
+    asked = f"{nowhere(bench)} with {given}, which whoever builds it may change: to what"
+    return question(asked, given)
+
+
 def codes(bench: Bench, kind: str, _: Run | None) -> UserError | None:
     operation = bench.signature.operation
     bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
@@ -187,3 +207,6 @@ def storage(bench: Bench, words: str, setting: str) -> UserError | None:
     if are_plain(bench) and not said:
         return None
     return question(f"{about(bench)} is right if {words}: is it made for that", setting)
+
+
+NOWHERE = (unlike, grid, order, guess, macros, codes, block, rows, beside, names)

@@ -38,6 +38,7 @@ LONG = 257
 WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16 bits
 COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
+LARGEST, MOST = 3e9, 2e7  # operations of a product, and of the blocks of it that run
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
 SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
@@ -163,16 +164,13 @@ class Bench:
         stored = [array.T if name in columns else array
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         launched = self.launch.at(shape, grid)
-        threads = math.prod((*launched.grid, *launched.block))
-        work = max(shape.operations, OPERATIONS_A_THREAD * threads)
-        corners = not grid and work > MANY and self.blocks_apart
-        share = math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
+        work, share = self.cost(shape, launched, apart=not grid)
         seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((launched,)), self.passed(shape), stored,
             held, seconds,
-            factors=factors, corners=corners, twice=not grid and work < COSTLY,
+            factors=factors, corners=share < 1, twice=not grid and work < COSTLY,
         )  # fmt: skip
         if "C" in columns:
             again = None if done.again is None else done.again.T
@@ -180,8 +178,26 @@ class Bench:
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         return self.compared(Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
-            sampled=bool(grid) or corners,
+            sampled=bool(grid) or share < 1,
         ))  # fmt: skip
+
+    def cost(self, shape: Shape, launched: plans.Launch, apart: bool) -> tuple[float, float]:
+        """The operations of a launch, and the share of them that run: of a large one, if blocks
+        are apart, those of the blocks at the corners and in the middle."""
+        threads = math.prod((*launched.grid, *launched.block))
+        work = max(shape.operations, OPERATIONS_A_THREAD * threads)
+        corners = apart and work > MANY and self.blocks_apart
+        return work, math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
+
+    @property
+    def of_program(self) -> Shape | None:
+        """The size that the file's own program has, if a launch of it is no more work than
+        others."""
+        own = self.launch.program.own_shape if self.launch.program else None
+        if not own or own.operations > LARGEST:
+            return None
+        work = math.prod(self.cost(own, self.launch.at(own), apart=True))
+        return own if work < MOST else None
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
         """What a run of some blocks comes to if these matrices are stored by columns: the bytes are

@@ -50,6 +50,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
             if not mended[-1].right:
                 break
         else:
+            if mend.kind == "grid too small" and not any(map(has_more, few, mended)):
+                continue
             return mended_by(mend, few[0], mended[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
@@ -64,6 +66,12 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     what = f"{mend.told(run.launched, mended.launched)}{mend.where}; {shown(run, mend.bench)}"
     return Mistake(mend.kind, mend.line, what, mend.cure, run)
+
+
+def has_more(run: Run, mended: Run) -> bool:
+    """Whether the mended launch has more blocks in some direction."""
+    pairs = zip(run.launched.grid, mended.launched.grid, strict=True)
+    return any(more > less for less, more in pairs)
 
 
 def beyond_grid(run: Run, bench: Bench) -> bool:

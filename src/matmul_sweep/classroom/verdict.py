@@ -204,7 +204,7 @@ def programs_in(
         said = str(refused[0]).removeprefix(f"{path}: ")
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
-        raise refused[0]
+        raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
 
 
@@ -357,6 +357,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    own = bench.of_program
+    if own and not runs[-1].endless and not all(run.right or run.shape == own for run in runs):
+        runs = [*runs, bench.run(own)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
@@ -468,7 +471,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     multiples.pop(1, None)
     for shape in wrong:
         if not any(shape.dimensions[i] % side for side in multiples for i in multiples[side]):
-            return ""
+            right_there = bench.of_program in [one for one, fine in shapes.items() if fine]
+            return "it is right at the size that its program has" if right_there else ""
     told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
             f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
             for side, which in multiples.items())  # fmt: skip
