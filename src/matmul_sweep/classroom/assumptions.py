@@ -6,7 +6,7 @@ function below is such an assumption, and returns the question, or None where it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from matmul_sweep.classroom.experiments import Bench, Run
@@ -16,37 +16,45 @@ from matmul_sweep.classroom.launching import (
     usual_blocks,
     without_aliases,
 )
-from matmul_sweep.classroom.mistakes import Teller
+from matmul_sweep.classroom.mistakes import Mistake, Teller
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
 from matmul_sweep.classroom.source import question, word_set
+from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
 # What a matrix, or a number, that was taken for another one looks like.
 MISREAD = {
-    "grid too small", "grid exchanged", "wrong index", "lost terms", "out of bounds", "crash",
-    "misaligned access", "race", "elements not written", "wrong result", "wrong result stored",
+    "wrong index", "lost terms", "out of bounds", "crash", "misaligned access", "race",
+    "elements not written", "wrong result", "wrong result stored",
 }  # fmt: skip
+OF_LAUNCH = {"grid too small", "grid exchanged", "comma for dim3", "too many threads",
+             "too much shared memory", "too little shared memory"}  # fmt: skip
 VAGUE = MISREAD - {"wrong index", "lost terms", "wrong result"}  # nothing explains C
 OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
+OF_GRAM = re.compile("(?i)gram|syrk|at_?a|cov")
 SAYS_TRANSPOSED = re.compile(
     r"(?i)transpos|col(?:umn)?[-_ ]?major|\b[ab]_?t\b|[ab](?:\^t|ᵀ)|[ab]'|(?<![a-z])(?:nt|tn)\b"
 )
 # What a kernel does beside a product.
 BESIDE = re.compile(
-    r"(?i)\b\w*(?:[rg]elu|silu|sigmoid|softmax|bias|quant|mask|residual|norm|zero_?point)\w*\b"
+    r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|mask|residual|norm|zero_?point)\w*\b"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
 
 
-def decisive(bench: Bench, kind: str, worst: Run | None, somewhere: bool) -> UserError | None:
-    """The question that stands in the place of a failure. kind: of the worst mistake, in `worst`;
-    somewhere: whether C is right at some shape, so that the kernel was read as it is meant."""
-    asks = (grid, alone, block) if somewhere else NOWHERE
-    found = (one(bench, kind, worst if somewhere else None) for one in asks)
+def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> UserError | None:
+    """The question that stands in the place of a failure, or None where it is certain. worst: its
+    worst mistake; shapes: whether C is right there. Where it is, or would be with another launch
+    than the file's, the kernel was read as it is meant."""
+    was_read = worst.kind in OF_LAUNCH or any(
+        fine and min(shape.dimensions) > 1 for shape, fine in shapes.items()
+    )
+    asks = (grid, alone, block) if was_read else NOWHERE
+    found = (one(bench, worst.kind, worst.run if was_read else None) for one in asks)
     return next(filter(None, found), None)
 
 
@@ -188,16 +196,18 @@ def names(bench: Bench, kind: str, _: Run | None) -> UserError | None:
     if kind not in MISREAD or signature.settled or are_plain(bench):
         return None
     a, b, c, m, n, k = map(signature.name_of, "ABCmnk")
-    said = f"with {a} of {m}×{k}, {b} of {k}×{n} and {c} of {m}×{n}, or either transposed"
+    said = f"as {c} = {a}·{b}, {a} of {m}×{k} and {b} of {k}×{n}, nor with one of them transposed"
+    if signature.operation.symmetric:
+        said = f"as {c} = {a}ᵀ·{a}, the product of one matrix"
     return question(f"{nowhere(bench)} {said}: is it to be so", "order=rows")
 
 
 def are_plain(bench: Bench) -> bool:
     """Whether the matrices have the names that every course gives them."""
     of = bench.signature.name_of
-    return len(bench.signature.operation.matrices) == 2 or all(
-        not words.isdisjoint(words_of(of(role))) for role, words in PLAIN.items()
-    )
+    if bench.signature.operation.symmetric:
+        return bool(OF_GRAM.search(bench.program.kernel.name))
+    return all(not words.isdisjoint(words_of(of(role))) for role, words in PLAIN.items())
 
 
 def storage(bench: Bench, words: str, setting: str) -> UserError | None:

@@ -30,7 +30,7 @@ SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three differen
 def fitting(bench: Bench, folder: Path) -> Bench | None:
     """The bench, with its tile, under the convention that its kernel follows, and with the block
     that it takes, if that is a guess; None if it follows none, or does not have to be asked."""
-    told = bench.signature.operation.symmetric or bench.signature.settled
+    told = bench.signature.settled
     if told and not bench.launch.possible:
         return None
     end = processor_seconds() + SECONDS
@@ -91,7 +91,8 @@ def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[B
             tried.append((one, one.run(square, one.first_block(square))))
             if right(tried[-1][1], whole=False):
                 yield one
-    for columns in [] if told else map(frozenset, STORED):
+    ways = ("", "A") if bench.signature.operation.symmetric else STORED
+    for columns in [] if told else map(frozenset, ways):
         for one, run in tried:
             if columns != usual and right(one.seen(run, columns), whole=False):
                 yield stored_so(one, columns, folder)

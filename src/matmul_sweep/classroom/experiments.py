@@ -248,7 +248,7 @@ class Bench:
     @property
     def rounds_to(self) -> str:
         """The type that the kernel rounds float inputs to for tensor cores, or nothing."""
-        said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)(?s:.*)\bmma[_.]sync"
+        said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)"
         found = re.search(said, "".join(self.program.needed.values()))
         floats = self.signature.operation.dtype == "float32"
         return str(found[found.lastindex or 0]) if found and floats else ""

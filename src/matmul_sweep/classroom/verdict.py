@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.classroom import assumptions, strict, syntax
+from matmul_sweep.classroom import strict, syntax
+from matmul_sweep.classroom.assumptions import decisive, of_impossible, storage
 from matmul_sweep.classroom.conventions import (
     by_fragments,
     convention_of,
@@ -288,7 +289,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         said = f"the launch is impossible: {error}"
-        if asked := assumptions.of_impossible(program, said):
+        if asked := of_impossible(program, said):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
 
@@ -328,7 +329,7 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     square = fit.signature.square and not steps_by_columns(bench.program)
     if ours or (len(fit.signature.columns) == 3 and not square):
         return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
-    if asked := assumptions.storage(bench, *told):
+    if asked := storage(bench, *told):
         raise asked
     launch = replace(bench.launch, block=fit.launch.block)
     found = ran(verdict, replace(bench, launch=launch).with_tile())
@@ -345,11 +346,9 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
 def certain(verdict: Verdict) -> Verdict:
     """A verdict, if its failure holds whatever was assumed. Raises UserError with the question
     that decides it."""
-    if verdict.mistakes and verdict.bench:
-        worst = verdict.mistakes[0]
-        somewhere = any(fine and min(one.dimensions) > 1 for one, fine in verdict.shapes.items())
-        if asked := assumptions.decisive(verdict.bench, worst.kind, worst.run, somewhere):
-            raise asked
+    bench, mistakes = verdict.bench, verdict.mistakes
+    if bench and mistakes and (asked := decisive(bench, mistakes[0], verdict.shapes)):
+        raise asked
     return verdict
 
 

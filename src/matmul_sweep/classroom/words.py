@@ -149,9 +149,9 @@ def headline(verdict: Verdict) -> str:
     if verdict.mistakes:
         mistake = verdict.mistakes[0]
         where = f", line {mistake.line}" if mistake.line else ""
-        only = re.match(r"it is right( (?:where|at the size) .*)", verdict.rule)
-        said = f"is correct only{only[1]}" if only else "is not correct"
-        return f"{kernel} {said}: {mistake.kind}{where}, at {mistake.run.shape}"
+        right = re.match(r"it is right( (?:where|at the size) .*)", verdict.rule)
+        but = f" except{right[1]}" if right else ""
+        return f"{kernel} is not correct{but}: {mistake.kind}{where}, at {mistake.run.shape}"
     return f"{kernel}: {verdict.message}"
 
 
