@@ -100,11 +100,11 @@ def block(bench: Bench, _: str, worst: Run | None) -> UserError | None:
     program, launch = bench.program, bench.launch
     if "block" not in launch.guessed:
         return None
-    unread = program.in_file and not worst
-    open_ones = launch.possible or (program.kernel.template and not worst) or unread
-    if not open_ones and not (worst and any(one.right for one in with_other_blocks(bench, worst))):
-        return None
-    return question_of_block(program)
+    if worst:
+        is_open = any(one.right for one in with_other_blocks(bench, worst))
+    else:
+        is_open = bool(launch.possible or program.kernel.template or program.in_file)
+    return question_of_block(program) if is_open else None
 
 
 def question_of_block(program: Program) -> UserError:

@@ -190,14 +190,15 @@ class Bench:
         return work, math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
 
     @property
-    def of_program(self) -> Shape | None:
-        """The size that the file's own program has, if a launch of it is no more work than
-        others."""
-        own = self.launch.program.own_shape if self.launch.program else None
-        if not own or own.operations > LARGEST:
-            return None
-        work = math.prod(self.cost(own, self.launch.at(own), apart=True))
-        return own if work < MOST else None
+    def own_shape(self) -> Shape | None:
+        """The size that the file's own program has; strictly graded, a program is no excuse."""
+        program = self.launch.program if self.seed is None else None
+        return program.own_shape if program else None
+
+    def is_cheap(self, shape: Shape) -> bool:
+        """Whether a launch is no more work than others."""
+        work = math.prod(self.cost(shape, self.launch.at(shape), apart=True))
+        return shape.operations < LARGEST and work < MOST
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
         """What a run of some blocks comes to if these matrices are stored by columns: the bytes are
@@ -341,12 +342,12 @@ class Bench:
             if probes[0].result.ended and probes[0].unwritten.any():
                 grids = (2, 1, depth), (1, 2, depth)
                 probes += [bench.run(shape, grid) for grid in grids]
-                found = tile_of(*probes)
+                found = tile_of(*probes) or found
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
-            if found:
+            if found and EVERYTHING not in found[0]:
                 break
         tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)

@@ -217,6 +217,9 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         raise UserError(f"{source.path}: {alone}; try those that it launches")
     if syntax.writes_vector(kernel):
         raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
+    two = sum(bool(one.pointers) for one in kernel.parameters) == 2
+    if two and not source.likely_products and "kernel" not in settings:
+        raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -347,17 +350,35 @@ def certain(verdict: Verdict) -> Verdict:
     """A verdict, if its failure holds whatever was assumed. Raises UserError with the question
     that decides it."""
     bench, mistakes = verdict.bench, verdict.mistakes
-    if bench and mistakes and (asked := decisive(bench, mistakes[0], verdict.shapes)):
+    if not (bench and mistakes):
+        return verdict
+    if right_as_launched(verdict, bench):
+        where = "at other sizes than its program's it is wrong"
+        if verdict.rule:
+            where = f"{verdict.rule}, as at its program's size, and wrong elsewhere"
+        remark = f"{where}: {mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
+        return replace(verdict, status=CORRECT, mistakes=(), rule="", remark=remark)
+    if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
     return verdict
+
+
+def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
+    """Whether a kernel that is wrong somewhere is right at the size that its own program has."""
+    own, shapes = bench.own_shape, verdict.shapes
+    if not own or not any(shapes.values()) or any(one.run.factors != ALONE
+                                                  for one in verdict.mistakes):  # fmt: skip
+        return False
+    found = multiples(shapes, bench)
+    return bool(shapes.get(own) or (found and fit(own, found)))
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    own = bench.of_program
-    if own and not runs[-1].endless and not all(run.right or run.shape == own for run in runs):
+    own = bench.own_shape
+    if own and bench.is_cheap(own) and not all(run.right or run.shape == own for run in runs):
         runs = [*runs, bench.run(own)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
@@ -453,26 +474,40 @@ def smallest(
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    whole = [shape for shape, fine in shapes.items() if fine is True]
-    right = whole or [shape for shape, fine in shapes.items() if fine]
-    wrong = [shape for shape, fine in shapes.items() if not fine]
+    right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
-    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
-    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
-    multiples: dict[int, list[int]] = {}
-    for i in range(len(roles)):
-        fits = (side for side in {*own, 1, 2, 4, 8, 16, 32, 64, 128}
-                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
-        multiples.setdefault(max(fits), []).append(i)
-    multiples.pop(1, None)
-    for shape in wrong:
-        if not any(shape.dimensions[i] % side for side in multiples for i in multiples[side]):
-            right_there = bench.of_program in [one for one, fine in shapes.items() if fine]
-            return "it is right at the size that its program has" if right_there else ""
+    roles = right[0].__match_args__
     told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
             f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
-            for side, which in multiples.items())  # fmt: skip
-    return f"it is right where {' and '.join(told)}"
+            for side, which in multiples(shapes, bench).items())  # fmt: skip
+    said = " and ".join(told)
+    return said and f"it is right where {said}"
+
+
+def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
+    """Those where the kernel is right, whole C if there are any, and those where it is not."""
+    whole = [shape for shape, fine in shapes.items() if fine is True]
+    right = whole or [shape for shape, fine in shapes.items() if fine]
+    return right, [shape for shape, fine in shapes.items() if not fine]
+
+
+def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, list[int]]:
+    """The dimensions of which each number has to be a factor, so that the kernel is right; none, if
+    that does not tell where it is."""
+    right, wrong = told_apart(shapes)
+    tiles = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    found: dict[int, list[int]] = {}
+    for i in range(1 if bench.signature.square else len(right[0].dimensions)):
+        fits = (side for side in {*tiles, 1, 2, 4, 8, 16, 32, 64, 128}
+                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
+        found.setdefault(max(fits), []).append(i)
+    found.pop(1, None)
+    return {} if any(fit(shape, found) for shape in wrong) else found
+
+
+def fit(shape: Shape, found: Mapping[int, list[int]]) -> bool:
+    """Whether a shape's dimensions are such multiples."""
+    return not any(shape.dimensions[i] % side for side, which in found.items() for i in which)

@@ -142,17 +142,23 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{kernel} is correct{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
+        read = ", as far as the CPU reads it" * (UNLIKE in verdict.doubt)
+        return f"{kernel} is correct{read}{' as its program launches it' * limited(verdict)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
     if verdict.mistakes:
         mistake = verdict.mistakes[0]
         where = f", line {mistake.line}" if mistake.line else ""
-        right = re.match(r"it is right( (?:where|at the size) .*)", verdict.rule)
+        right = re.match(r"it is right( where .*)", verdict.rule)
         but = f" except{right[1]}" if right else ""
         return f"{kernel} is not correct{but}: {mistake.kind}{where}, at {mistake.run.shape}"
     return f"{kernel}: {verdict.message}"
+
+
+def limited(verdict: Verdict) -> bool:
+    """Whether the kernel is right at the size that its program has, and not at others."""
+    return not all(verdict.shapes.values())
 
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
