@@ -207,7 +207,7 @@ template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}
 void go(float* A, float* B, float* C, int m, int n, int k)
 {{ run(f, dim3((n + 7) / 8, m / 4), dim3(8, 4), A, B, C, m, n, k); }}""", "",
-        "f is not correct: grid too small, line 13, at"),
+        "f is not correct.*: grid too small, line 13, at"),
     "a kernel that is launched on parts too": (f"""{kernel()}
 void parts(float* A, float* B, float* C, int n) {{ for (int s = 0; s < 4; s++)
     f<<<dim3((n + 7) / 8, n / 32), dim3(8, 8)>>>(A + s * n, B, C + s * n, n); }}
@@ -275,7 +275,7 @@ void go(float* A, float* B, float* C, int n)
     "a quotient by a header that is missing": (
         '#include "utils.hpp"\n' + kernel() + "void go(float* A, float* B, float* C, int n) {"
         "f<<<dim3(utils::cdiv(n, 8), n / 4), dim3(8, 4)>>>(A, B, C, n); }", "",
-        "f is not correct: grid too small"),
+        "f is not correct.*: grid too small"),
     "a tile's side that a setting says": (
         kernel(f"{SQUARE}, int width", k="n / width * width").replace("blockDim.y", "width")
         .replace("blockDim.x", "width") + "void go(float* A, float* B, float* C, int n, int argc) {"
@@ -461,10 +461,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
     "a grid of literals": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
-        "f is correct(?s:.*)2 shapes, from 16x16x16 to 32x32x32"),
+        "f is correct as its program launches it(?s:.*)where n is a multiple of 16"),
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
-            "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "", "wrong index, line 6, at 32x64x32"),
+            "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
+        "f is correct as its program launches it(?s:.*)wrong: wrong index, line 6, at"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
         "f is correct(?s:.*)16x16x16 alone: the file fixes its sizes"),

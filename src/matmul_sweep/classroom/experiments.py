@@ -191,9 +191,8 @@ class Bench:
 
     @property
     def own_shape(self) -> Shape | None:
-        """The size that the file's own program has; strictly graded, a program is no excuse."""
-        program = self.launch.program if self.seed is None else None
-        return program.own_shape if program else None
+        """The size that the file's own program has."""
+        return self.launch.program.own_shape if self.launch.program else None
 
     def is_cheap(self, shape: Shape) -> bool:
         """Whether a launch is no more work than others."""
@@ -355,7 +354,7 @@ class Bench:
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
-            if found and one.wrong.any() and self.blocks_apart and not self.only
+            if found and one.wrong.any() and self.blocks_apart
             and (order != LINEAR or one.launched.grid[1] == 1)
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
@@ -373,47 +372,10 @@ class Bench:
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 
-    @property
-    def only(self) -> Shape | None:
-        """The shape of the file's own sizes, if its launch has extents for nothing else. A part of
-        a block is tried at others too: it would hide what only several tiles show."""
-        own = self.launch.program
-        if not own or not own.constant or self.launch.fixed or self.seed is not None:
-            return None
-        small, blocks = own.own_shape, math.prod(own.own.grid or ())
-        if not small or small.operations >= MANY or min(small.dimensions) == 1:
-            return None
-        x, y, _ = self.launch.block  # a line of threads says nothing about a tile
-        part = blocks == 1 and y > 1 and any(side % max(x, y) for side in small.output)
-        return None if part else small
-
-    @property
-    def larger(self) -> list[Shape]:
-        """Twice the program's only shape in each direction. They count if the guessed grid at the
-        program's own shape is the program's, and the kernel is for several blocks and goes over any
-        number of terms."""
-        own, program = self.only, self.launch.program
-        if not own or not program or self.launch.covering(own) != program.own.grid:
-            return []
-        body, terms = self.program.kernel.body, re.escape(self.signature.terms_name)
-        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
-        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
-        if "blockIdx" not in body or not goes_over:
-            return []
-        names = own.__match_args__
-        ways = [names] if self.signature.square else [(name,) for name in names]
-        found = [replace(own, **{name: 2 * getattr(own, name) for name in way})
-                 for way in ways if self.signature.fixed.keys().isdisjoint(way)]  # fmt: skip
-        # A block that grows with the matrices is that of the program's own size too.
-        return [one for one in found if (told := program.at(one)) is None
-                or told.block == program.own.block]  # fmt: skip
-
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
         each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
-        if self.only:
-            return [self.only, *self.larger]
         rows, columns = (min(side, 64) for side in self.launch.tile)
         high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
@@ -439,9 +401,8 @@ class Bench:
         if self.seed is not None:
             found += strict.secret_shapes(self.seed, self.signature.square)
         shapes = dict.fromkeys(self.shape(m, n, k) for m, n, k in found if min(m, n, k) > 0)
-        own = self.launch.program.own_shape if self.launch.program else None
-        if own and own.operations < MANY:
-            shapes[own] = None
+        if self.own_shape and self.own_shape.operations < MANY:
+            shapes[self.own_shape] = None
         most = 2 * LONG**3  # operations; a wide tile of a square C would take many more
         return sorted(
             (one for one in shapes if one.operations <= most), key=lambda one: one.operations
@@ -466,7 +427,7 @@ class Bench:
         if factors != ALONE:
             rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
             any_two = self.shape(3, 2, 5), self.shape(rows, columns, 9)
-            trials += [(one, factors) for one in ([self.only] if self.only else any_two)]
+            trials += [(one, factors) for one in any_two]
         return trials
 
     def runs(self, seconds: float) -> Iterator[Run]:
@@ -481,7 +442,7 @@ class Bench:
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
-        names = () if self.only else shape.__match_args__
+        names = shape.__match_args__
         for name in names:
             fixed = name in {*self.signature.fixed, *self.signature.tied}
             fixed |= name == "m" and self.signature.open_rows

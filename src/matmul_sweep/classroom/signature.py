@@ -168,10 +168,11 @@ def signature_of(
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
                for matrix, sides in by_rows.items()}  # fmt: skip
-    several = sum(not p.pointer and not p.role for p in parameters) > len(DIMENSIONS[3])
+    used = [p for p in parameters if not p.pointer and not p.role and not kernel.leaves(p.name)]
     sure = {p.name for p in parameters
             if role_of(p.name, letters, extents) and not TILED & {*words_of(p.name)}}  # fmt: skip
-    parameters = [p if p.name in sure else without_use(p, code, several) for p in parameters]
+    parameters = [p if p.name in sure else without_use(p, code, len(used) >= len(DIMENSIONS[3]))
+                  for p in parameters]  # fmt: skip
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}

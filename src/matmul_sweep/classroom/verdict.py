@@ -364,9 +364,10 @@ def certain(verdict: Verdict) -> Verdict:
 
 
 def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
-    """Whether a kernel that is wrong somewhere is right at the size that its own program has."""
+    """Whether a kernel that is wrong somewhere is right at the size that its own program has;
+    strictly graded, that is no excuse."""
     own, shapes = bench.own_shape, verdict.shapes
-    if not own or not any(shapes.values()) or any(one.run.factors != ALONE
+    if not own or bench.seed is not None or not any(shapes.values()) or any(one.run.factors != ALONE
                                                   for one in verdict.mistakes):  # fmt: skip
         return False
     found = multiples(shapes, bench)
@@ -377,9 +378,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    own = bench.own_shape
-    if own and bench.is_cheap(own) and not all(run.right or run.shape == own for run in runs):
-        runs = [*runs, bench.run(own)]
+    own, only = bench.own_shape, bench.launch.program and bench.launch.program.constant
+    untried = own if own not in [run.shape for run in runs] else None
+    if untried and bench.is_cheap(untried) and (only or not all(run.right for run in runs)):
+        runs = [*runs, bench.run(untried)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip

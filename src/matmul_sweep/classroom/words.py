@@ -75,7 +75,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
-        shapes = [*verdict.shapes]
+        shapes = [shape for shape, fine in verdict.shapes.items() if fine]
         several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         tried = several if len(shapes) > 1 else f"{shapes[0]} alone: the file fixes its sizes"
         yield f"  {tried}; every access was watched."
@@ -143,7 +143,8 @@ def headline(verdict: Verdict) -> str:
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
         read = ", as far as the CPU reads it" * (UNLIKE in verdict.doubt)
-        return f"{kernel} is correct{read}{' as its program launches it' * limited(verdict)}"
+        own = " as its program launches it" * (not all(verdict.shapes.values()))
+        return f"{kernel} is correct{own}{read}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
@@ -154,11 +155,6 @@ def headline(verdict: Verdict) -> str:
         but = f" except{right[1]}" if right else ""
         return f"{kernel} is not correct{but}: {mistake.kind}{where}, at {mistake.run.shape}"
     return f"{kernel}: {verdict.message}"
-
-
-def limited(verdict: Verdict) -> bool:
-    """Whether the kernel is right at the size that its program has, and not at others."""
-    return not all(verdict.shapes.values())
 
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
@@ -186,7 +182,7 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     assert verdict.bench
     launch, signature = verdict.bench.launch, verdict.program.signature
     worst = verdict.mistakes[0].run.shape if verdict.mistakes else None
-    shape = worst or [*verdict.shapes][-1]
+    shape = worst or [one for one, fine in verdict.shapes.items() if fine][-1]
     found = launch.at(shape)
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
