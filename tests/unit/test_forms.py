@@ -610,6 +610,36 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
+    "numbers that the kernel never uses": (rectangular(
+        parameters=f"int opA, int tile_size, {SHAPE}"), "", "f is correct"),
+    "rows of a matrix that is transposed by its name": (rectangular(
+        parameters="const float* A, const float* B_T, float* C, int A_rows, int A_cols, int B_rows",
+        a="A[i * A_cols + p]", b="B_T[j * A_cols + p]", c="C[i * B_rows + j]", m="A_rows",
+        n="B_rows", k="A_cols"), "", r"f is correct(?!(?s:.*)\(m=)"),
+    "words that begin with a matrix": (rectangular(
+        parameters=f"{MATRICES}, int Arows, int Acols, int Bcols, int ID", k="ID", m="Arows",
+        n="Bcols", a="A[i * Acols + p]", b="B[p * Bcols + j]", c="C[i * Bcols + j]")
+        + "int main() { f<<<dim3(4, 2), dim3(16, 16)>>>(0, 0, 0, 32, 48, 64, 48); }", "",
+        "f is correct as its program launches it"),
+    "a macro that holds statements": (
+        "#define CHECK(call) do { int e = (call); if (e) { throw E(\"a\" + e); } } while (0)\n"
+        + kernel() + "void go(float* A, float* B, float* C, int n) { CHECK(first()); "
+        "f<<<dim3((n + 7) / 8, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); CHECK(last()); }", "",
+        "f is correct(?s:.*)as in line"),
+    "more blocks than C has": ("#define N 4\n" + UNGUARDED
+        + "int main() { f<<<dim3(3, 3), dim3(4, 4)>>>(0, 0, 0); }", "", "correct: out of bounds"),
+    "a tile of 256 columns": (f"""template <int T, int R>
+{rectangular()}""".replace(COL, "blockIdx.x * 16 * T + threadIdx.x").replace("|| j >= n", "")
+        .replace("float sum", "for (int r = 0; r < R; r++, j += 16) { float sum").replace(
+        "= sum;", "= sum; }").replace("C[", "if (j < n) C["), "block=16x16 T=16 R=16",
+        "Blocks of 16×16 threads for 16×256 elements"),
+    "A·Aᵀ": (
+        f"__global__ void gram(const double* A, double* C, int rows, int cols) {{ int i = {ROW}, "
+        f"j = {COL}; double sum = 0; if (i >= rows || j >= rows) return; for (int p = 0; p < cols;"
+        "p++) sum += A[i * cols + p] * A[j * cols + p]; C[i * rows + j] = sum; }", "",
+        "gram is not correct: wrong index(?s:.*)right if A is stored transposed"),
+    "factors that become half": ("#include <cuda_fp16.h>\n" + kernel(
+        a="__half2float(__float2half(A[i * n + p]))"), "", "f is correct"),
 }  # fmt: skip
 
 
@@ -640,6 +670,29 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "an input and its weights": (rectangular(
+        parameters="const float* input, const float* weights, float* C, int m, int n, int k",
+        a="input[i * k + p]", b="weights[j * k + p]"),
+        "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
+    "a file that speaks of a transposed matrix": (
+        "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
+        "f is right if B is stored transposed: is it made for that"),
+    "matrices without a meaning": (rectangular(
+        parameters="const float* u, const float* w, float* C, int m, int n, int k",
+        a="u[i * k + p]", b="w[p * n + j] * w[p * n]"), "is C to be so? Say for instance order"),
+    "a function of the sums": (
+        kernel().replace("= sum;", "= fmaxf(sum, 0.25f);"),
+        "and no plain product: line 7 has `fmaxf`, and what it does beside A·B cannot be judged"),
+    "a macro that a build may change": (
+        "#ifndef T\n#define T 2\n#endif\n" + kernel(k="n - T"),
+        "with T=2, which a build may change: to what? Say for instance T=2"),
+    "the largest of a row": (
+        f"__global__ void f({SQUARE}) {{ float most = 0; for (int p = 0; p < n; p++) most = fmaxf("
+        "most, A[p]); C[threadIdx.x] = most * B[0]; }", "no kernel in it looks like a product"),
+    "an index with a cast": (
+        f"__global__ void f({SQUARE}) {{ const int i = static_cast<int>({COL}); float sum = 0; for "
+        "(int p = 0; p < n; p++) sum += A[i * n + p] * B[p]; C[i] = sum; }",
+        "f multiplies a matrix and a vector"),
     "a kernel that launches": (
         kernel().replace("float sum", "f<<<1, 1>>>(A, B, C, n); float sum"),
         "f launches kernels itself"),
