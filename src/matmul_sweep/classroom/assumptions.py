@@ -150,7 +150,9 @@ def are_plain(bench: Bench) -> bool:
 def storage(bench: Bench, words: str, setting: str) -> UserError | None:
     """How a matrix is stored, if the kernel is right with another way: a mistake where the names
     are those of every course, and the file never speaks of it."""
-    if are_plain(bench) and not SAYS_TRANSPOSED.search(bench.program.source.text):
+    of_one = bench.signature.operation.symmetric  # of which every file says Aᵀ
+    says = not of_one and SAYS_TRANSPOSED.search(bench.program.source.text)
+    if are_plain(bench) and not says:
         return None
     asked = f"{bench.program.source.path}: {bench.program.kernel.name} is right if {words}"
     return question(f"{asked}: is it made for that", setting)

@@ -133,17 +133,18 @@ def with_signature(bench: Bench, signature: Signature) -> Bench:
 
 
 def reordered(bench: Bench) -> Iterator[Bench]:
-    """The bench with its numbers as m, n and k in every order, its own first."""
+    """The bench with its numbers as the dimensions in every order, its own first."""
     yield bench
     parameters = bench.signature.parameters
-    roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
-    few = len(roles) < len(bench.signature.operation.shape.__match_args__)
+    letters = bench.signature.operation.shape.__match_args__
+    roles = [role for role in letters if any(p.role == role for p in parameters)]
+    few = len(roles) < len(letters)
     fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
     said = few and not bench.signature.unsure
-    orders = [tuple(roles)] if said else [*permutations("mnk", len(roles))]
+    orders = [tuple(roles)] if said else [*permutations(letters, len(roles))]
     ways: list[tuple[tuple[str, ...], dict[str, str]]] = [(order, {}) for order in orders]
     ways += [(order, {last: one}) for order in orders if len(order) == 2
-             for last in {*"mnk"} - {*order} for one in order]  # fmt: skip
+             for last in {*letters} - {*order} for one in order]  # fmt: skip
     if fixed or bench.signature.square:
         return
     for order, tied in ways:

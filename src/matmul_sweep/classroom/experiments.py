@@ -194,6 +194,22 @@ class Bench:
         """The size that the file's own program has."""
         return self.launch.program.own_shape if self.launch.program else None
 
+    @property
+    def is_for_one_size(self) -> bool:
+        """Whether the file's launch has extents for its own size only, and the kernel is for one
+        block, or goes over no number of terms. A part of a block would hide what a whole shows."""
+        own, program, body = self.own_shape, self.launch.program, self.program.kernel.body
+        if not own or not program or not program.constant:
+            return False
+        x, y, _ = self.launch.block  # a line of threads says nothing about a tile
+        blocks = math.prod(program.own.grid or ())
+        if blocks == 1 and y > 1 and any(side % max(x, y) for side in own.output):
+            return False
+        terms = re.escape(self.signature.terms_name)
+        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
+        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
+        return "blockIdx" not in body or not goes_over
+
     def is_cheap(self, shape: Shape) -> bool:
         """Whether a launch is no more work than others."""
         work = math.prod(self.cost(shape, self.launch.at(shape), apart=True))
@@ -248,7 +264,7 @@ class Bench:
     @property
     def rounds_to(self) -> str:
         """The type that the kernel rounds float inputs to for tensor cores, or nothing."""
-        said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)"
+        said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)(?s:.*)\bmma[_.]sync"
         found = re.search(said, "".join(self.program.needed.values()))
         floats = self.signature.operation.dtype == "float32"
         return str(found[found.lastindex or 0]) if found and floats else ""

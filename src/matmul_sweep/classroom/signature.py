@@ -405,7 +405,7 @@ def without_use(one: Parameter, code: str, several: bool) -> Parameter:
     """A number that is a member, or one of several; if the code has its name only where it is
     declared, its role is that of no use."""
     seen = re.findall(rf"\b{one.member or one.name}\b", code)
-    unused = (one.member or several) and not one.pointer and len(seen) < 2
+    unused = (one.member or several) and not (one.pointer or one.role) and len(seen) < 2
     return replace(one, role=f"{UNUSED}{one.name}") if unused else one
 
 

@@ -364,14 +364,14 @@ def certain(verdict: Verdict) -> Verdict:
 
 
 def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
-    """Whether a kernel that is wrong somewhere is right at the size that its own program has;
-    strictly graded, that is no excuse."""
+    """Whether a kernel that is wrong somewhere is right at the size that its own program has, and
+    at all that are such multiples, or is made for this size; strictly graded, that is no excuse."""
     own, shapes = bench.own_shape, verdict.shapes
-    if not own or bench.seed is not None or not any(shapes.values()) or any(one.run.factors != ALONE
-                                                  for one in verdict.mistakes):  # fmt: skip
+    factors = {one.run.factors for one in verdict.mistakes}
+    if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
         return False
     found = multiples(shapes, bench)
-    return bool(shapes.get(own) or (found and fit(own, found)))
+    return fit(own, found) if found else bool(shapes.get(own)) and bench.is_for_one_size
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
