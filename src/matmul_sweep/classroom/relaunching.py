@@ -1,17 +1,14 @@
 """Mistakes of a launch: what another one would mend, tried at the shapes that went wrong."""
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, LINEAR, striding_blocks
+from matmul_sweep.classroom.launching import striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -38,9 +35,8 @@ class Mend:
     where: str = ""
 
 
-def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | None, Sequence[Run]]:
-    """The mistake of the launch that explains all that went wrong, or at least which elements are
-    not written; and what goes wrong beside it."""
+def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
+    """The mistake of the launch that explains all that went wrong."""
     alone = [run for run in wrong if run.factors == ALONE]
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
@@ -50,17 +46,9 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
             if not mended[-1].right:
                 break
         else:
-            if mend.kind == "grid too small" and not any(map(has_more, few, mended)):
-                continue
-            return mended_by(mend, few[0], mended[0]), ()
-    short = [run for run in alone
-             if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
-    if not short or not has_to_cover(bench) or not all(beyond_grid(run, bench) for run in short):
-        return None, ()
-    mend = too_small(bench, bench_covers(bench))
-    mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
-    left = (*mended, *(run for run in wrong if run not in short))
-    return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
+            if mend.kind != "grid too small" or any(map(has_more, few, mended)):
+                return mended_by(mend, few[0], mended[0])
+    return None
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
@@ -72,21 +60,6 @@ def has_more(run: Run, mended: Run) -> bool:
     """Whether the mended launch has more blocks in some direction."""
     pairs = zip(run.launched.grid, mended.launched.grid, strict=True)
     return any(more > less for less, more in pairs)
-
-
-def beyond_grid(run: Run, bench: Bench) -> bool:
-    """Whether what no thread writes is just what lies beyond the tiles of all blocks."""
-    launch = bench.launch
-    assert launch.tile
-    x, y, _ = run.launched.grid
-    blocks = (y, x) if launch.order == COLUMNS_FIRST else (x, y)
-    rows, columns = (count * side for count, side in zip(blocks, launch.tile, strict=True))
-    covered = np.zeros_like(run.unwritten)
-    if launch.order == LINEAR:
-        covered.ravel()[: x * math.prod(launch.tile)] = True
-    else:
-        covered[:rows, :columns] = True
-    return np.array_equal(run.unwritten, ~covered)
 
 
 def has_to_cover(bench: Bench) -> bool:

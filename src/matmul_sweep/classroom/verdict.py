@@ -137,16 +137,10 @@ class Verdict:
 
 
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
-    """The verdict on the only kernel of a file that looks like a product.
-
-    Raises UserError as pending and verdict_on do, or if there are several.
-    """
-    found, _ = programs_in(path, settings, seed is None)
-    if len(found) > 1:
-        names = ", ".join(one.kernel.name for one in found)
-        said = f"{len(found)} kernels: {names}; which one? Say kernel={found[0].kernel.name}"
-        raise UserError(f"{path}: {said} after the file's name")
-    return verdict_on(Verdict(NOT_RUN, found[0], given=settings, seed=seed))
+    """The verdict on the only kernel of a file that looks like a product. Raises UserError as
+    pending and verdict_on do."""
+    (found,) = pending(path, settings, seed)
+    return verdict_on(found)
 
 
 def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
@@ -386,8 +380,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
-    of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
-    ordered, explanation = told_of(left if of_launch else wrong, program)
+    of_launch = mistake_of_launch(bench, [run for run in runs if not run.right])
+    ordered, explanation = told_of([] if of_launch else wrong, program)
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if (tried := len(runs)) == (wanted := len(bench.trials)):
