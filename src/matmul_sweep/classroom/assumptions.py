@@ -10,7 +10,7 @@ from itertools import chain
 
 from matmul_sweep.classroom.experiments import Bench
 from matmul_sweep.classroom.launching import question_of_guess, usual_blocks
-from matmul_sweep.classroom.mistakes import Mistake, Teller
+from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
 from matmul_sweep.classroom.source import question, word_set
@@ -22,9 +22,7 @@ MISREAD = {
     "wrong index", "lost terms", "out of bounds", "crash", "misaligned access", "race",
     "elements not written", "wrong result", "wrong result stored",
 }  # fmt: skip
-OF_LAUNCH = {"grid too small", "grid exchanged", "comma for dim3", "too many threads",
-             "too much shared memory", "too little shared memory"}  # fmt: skip
-VAGUE = MISREAD - {"wrong index", "lost terms", "wrong result"}  # nothing explains C
+OF_LAUNCH = {*[*CURES][:6]}  # what breaks it, or another one mends
 OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
@@ -74,23 +72,23 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
     signature = bench.signature
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
-    if signature.unsure and not signature.settled and kind in VAGUE:
+    if signature.unsure and not signature.settled and kind in MISREAD:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, str(bench.program.source.path))
 
 
 def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
     """Questions about numbers of a template and macros, the block, and its part of C."""
-    program, launch, signature = bench.program, bench.launch, bench.signature
+    program, launch, own = bench.program, bench.launch, bench.program.in_file
     said = nowhere.removeprefix(f"{program.source.path}: ")
-    if not launch.possible and (asked := question_of_guess(program.source, launch, said)):
-        yield asked
+    numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
+    if numbers and not launch.possible:
+        yield from filter(None, [question_of_guess(program.source, launch, said)])
     if given := " ".join(map("=".join, open_macros(program).items())):
         yield question(f"{nowhere} with {given}, which a build may change: to what", given)
-    is_open = launch.possible or program.kernel.template or program.in_file
-    if "block" in launch.guessed and is_open:
+    if launch.possible or ("block" in launch.guessed and (program.kernel.template or own)):
         yield question_of_block(program)
-    if signature.open_rows and not program.launch.tile:
+    if bench.signature.open_rows and not program.launch.tile:
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
         yield question(f"{nowhere}. {part}", "tile=32x32")
 
@@ -135,7 +133,7 @@ def question_of_block(program: Program) -> UserError:
 
 def of_impossible(program: Program, said: str) -> UserError | None:
     """The question about a launch that no GPU takes, if it is a guess."""
-    asked = question_of_guess(program.source, program.launch, said, types=True)
+    asked = question_of_guess(program.source, program.launch, said)
     return asked or (question_of_block(program) if "block" in program.launch.guessed else None)
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
-from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.relaunching import bench_covers
-from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
+from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature
 from matmul_sweep.classroom.source import word_set
-from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
@@ -121,7 +120,8 @@ def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
     if any(p.role.startswith(LEADING) for p in signature.parameters):
         place = folder / f"stored-{''.join(sorted(columns))}"
         place.mkdir(exist_ok=True)
-        return stored.rebuilt(place)
+        build_for_cpu(stored.program, place)
+        return replace(stored, executable=executable_in(place), built=None)
     return stored
 
 
@@ -175,11 +175,6 @@ def steps_by_columns(program: Program) -> bool:
     """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
     c = re.escape(program.signature.name_of("C"))
     return bool(re.search(rf"\b{c}\s*\[[^][*]*\+[^][]*\*", program.kernel.body))
-
-
-def turns(kernel: Kernel) -> bool:
-    """Whether a kernel's name says that a matrix is transposed, as it is for a gradient."""
-    return not TURNED.isdisjoint(words_of(kernel.name))
 
 
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
-from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
+from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
@@ -129,11 +129,6 @@ class Bench:
     @property
     def signature(self) -> Signature:
         return self.program.signature
-
-    def rebuilt(self, folder: Path) -> "Bench":
-        """The same with its program compiled anew, into `folder`."""
-        build_for_cpu(self.program, folder)
-        return replace(self, executable=executable_in(folder), built=None)
 
     def passed(self, shape: Shape) -> Extents:
         """What the executable gets: under the dimensions of the signature that it was built for

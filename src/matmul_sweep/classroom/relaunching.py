@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
@@ -46,26 +48,16 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
             if not mended[-1].right:
                 break
         else:
-            if mend.kind != "grid too small" or any(map(has_more, few, mended)):
-                return mended_by(mend, few[0], mended[0])
+            pairs = [*zip(few, mended, strict=True)]
+            more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
+            if mend.kind != "grid too small" or more:
+                return mended_by(mend, *pairs[0])
     return None
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     what = f"{mend.told(run.launched, mended.launched)}{mend.where}; {shown(run, mend.bench)}"
     return Mistake(mend.kind, mend.line, what, mend.cure, run)
-
-
-def has_more(run: Run, mended: Run) -> bool:
-    """Whether the mended launch has more blocks in some direction."""
-    pairs = zip(run.launched.grid, mended.launched.grid, strict=True)
-    return any(more > less for less, more in pairs)
-
-
-def has_to_cover(bench: Bench) -> bool:
-    """Whether the file's launch has to cover C: a kernel whose blocks go on takes any grid."""
-    striding = striding_blocks(bench.program.source, bench.program.kernel)
-    return bool(bench.launch.program and not striding)
 
 
 def shown(run: Run, bench: Bench) -> str:
@@ -97,7 +89,7 @@ def mends(bench: Bench) -> Iterator[Mend]:
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
-    if has_to_cover(bench):
+    if not striding_blocks(bench.program.source, bench.program.kernel):  # that takes any grid
         yield too_small(bench, bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
         for slices in SLICES:
