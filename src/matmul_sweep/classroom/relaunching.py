@@ -37,8 +37,9 @@ class Mend:
     where: str = ""
 
 
-def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
-    """The mistake of the launch that explains all that went wrong."""
+def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | None, Sequence[Run]]:
+    """The mistake of the launch that explains all that went wrong, or at least which elements are
+    not written; and what goes wrong beside it."""
     alone = [run for run in wrong if run.factors == ALONE]
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
@@ -51,8 +52,15 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> Mistake | None:
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
             if mend.kind != "grid too small" or more:
-                return mended_by(mend, *pairs[0])
-    return None
+                return mended_by(mend, *pairs[0]), ()
+    short = [run for run in alone
+             if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
+    for mend in (one for one in mends(bench) if short and one.kind == "grid too small"):
+        mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
+        if not any(run.result.ended and run.unwritten.any() for run in mended):
+            left = (*mended, *(run for run in wrong if run not in short))
+            return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
+    return None, ()
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:

@@ -360,8 +360,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
-    of_launch = mistake_of_launch(bench, [run for run in runs if not run.right])
-    ordered, explanation = told_of([] if of_launch else wrong, program)
+    of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
+    ordered, explanation = told_of(left if of_launch else wrong, program)
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if (tried := len(runs)) == (wanted := len(bench.trials)):

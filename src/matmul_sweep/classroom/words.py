@@ -239,23 +239,10 @@ def page_of(verdict: Verdict) -> str:
     shapes = ", ".join(f"{shape} {told[fine]}" for shape, fine in verdict.shapes.items())
     terms = "".join(
         f"<dt>{term}</dt><dd>{html.escape(meaning)}</dd>"
-        for term, meaning in {**terms_of_shapes(verdict), **TERMS}.items() if term in text
+        for term, meaning in TERMS.items() if term in text
     )  # fmt: skip
     parts += [f"<h2>Words</h2><dl>{terms}</dl>",
               f"<h2>Shapes</h2><p>{shapes}</p>", "<h2>Source</h2>",
               highlight(source.text, CudaLexer(stripnl=False), formatter)]  # fmt: skip
     title = html.escape(printable(f"{source.path.name}: {headline(verdict)}"))
     return PAGE.format(title=title, style=formatter.get_style_defs(), body="\n".join(parts))
-
-
-def terms_of_shapes(verdict: Verdict) -> dict[str, str]:
-    """What the numbers of a shape are, in the kernel's own names."""
-    signature = verdict.program.signature
-    roles = next(iter(verdict.shapes)).__match_args__ if verdict.shapes else ()
-    names = ", ".join(f"{role} is {signature.name_of(role)}" for role in roles)
-    if signature.square:
-        names = f"all are {signature.terms_name}"
-    what = {"gemm": "m×n×k: C has m rows and n columns, and sums of k products",
-            "gram": "m×n: A has m rows and n columns"}  # fmt: skip
-    meaning = what["gram" if signature.operation.symmetric else "gemm"]
-    return {" at ": f"{meaning}{'; here ' + names if names else ''}"}
