@@ -68,13 +68,15 @@ def of_grid(bench: Bench, where: str, was_read: bool) -> Iterator[UserError]:
 
 
 def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
-    """Questions about which number is which dimension."""
-    signature = bench.signature
+    """Questions about which number is which dimension, and whether any is one."""
+    signature, source = bench.signature, bench.program.source
+    if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
+        yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
     if signature.unsure and not signature.settled and kind in MISREAD:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
-        yield question_of_roles(names, str(bench.program.source.path))
+        yield question_of_roles(names, str(source.path))
 
 
 def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
@@ -103,11 +105,9 @@ def open_macros(program: Program) -> dict[str, str]:
 def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
     program, signature = bench.program, bench.signature
-    path, operation = program.source.path, signature.operation
+    operation = signature.operation
     if operation.dtype == "int8" and not operation.output.startswith("int"):
         yield UserError(f"{nowhere}: its bytes seem to be codes of numbers")
-    if not program.source.likely_products and not (are_plain(bench) and not operation.symmetric):
-        yield UserError(f"{path}: no kernel in it looks like a product of two matrices")
     if kind not in MISREAD or signature.settled:
         return
     if found := BESIDE.search(program.kernel.body):

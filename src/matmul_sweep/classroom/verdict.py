@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.assumptions import decisive, of_impossible, storage
+from matmul_sweep.classroom.assumptions import (
+    OF_LAUNCH,
+    decisive,
+    of_impossible,
+    storage,
+)
 from matmul_sweep.classroom.conventions import (
     TURNED,
     by_fragments,
@@ -339,13 +344,16 @@ def certain(verdict: Verdict) -> Verdict:
 
 def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     """Whether a kernel that is wrong somewhere is right at the size that its own program has, and
-    at all that are such multiples, or is made for this size; strictly graded, that is no excuse."""
+    at all that are such multiples, or is made for this size, as a launch of several blocks may be;
+    strictly graded, that is no excuse."""
     own, shapes = bench.own_shape, verdict.shapes
     factors = {one.run.factors for one in verdict.mistakes}
     if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
         return False
     found = multiples(shapes, bench)
-    return fit(own, found) if found else bool(shapes.get(own)) and bench.is_for_one_size
+    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
+    made_for_it = of_launch or bench.is_for_one_size
+    return fit(own, found) if found else bool(shapes.get(own)) and made_for_it
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
