@@ -29,11 +29,11 @@ PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
 OF_GRAM = re.compile("(?i)gram|syrk|at_?a|cov")
 SAYS_TRANSPOSED = re.compile(
-    r"(?i)transpos|col(?:umn)?[-_ ]?major|\b[ab]_?t\b|[ab](?:\^t|ᵀ)|[ab]'|(?<![a-z])(?:nt|tn)\b"
+    r"(?i:transpos|col(?:umn)?[-_ ]?major)|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
 # What a kernel does beside a product.
 BESIDE = re.compile(
-    r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|mask|residual|norm|zero_?point)\w*\b"
+    r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
 
@@ -68,7 +68,7 @@ def of_grid(bench: Bench, where: str, was_read: bool) -> Iterator[UserError]:
 
 
 def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
-    """Questions about which number is which dimension, and whether any is one."""
+    """Questions about which number is which dimension, if the file has a product at all."""
     signature, source = bench.signature, bench.program.source
     if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
