@@ -42,8 +42,10 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     """The question that stands in the place of a failure, or None where it is certain. worst: its
     worst mistake; shapes: whether C is right there. Where it is, or would be with another launch
     than the file's, the kernel was read as it is meant."""
-    was_read = worst.kind in OF_LAUNCH or any(
-        fine and min(shape.dimensions) > 1 for shape, fine in shapes.items()
+    unsure = bench.signature.unsure  # of which a square shape tells nothing
+    was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
+        fine and min(shape.dimensions) > 1 and not (unsure and shape.square)
+        for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     asked = of_grid(bench, where, was_read) if worst.kind in OF_GRID else iter(())
@@ -74,7 +76,7 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
-    if signature.unsure and not signature.settled and kind in MISREAD:
+    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, str(source.path))
 
@@ -131,12 +133,6 @@ def question_of_block(program: Program) -> UserError:
     return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
 
 
-def of_impossible(program: Program, said: str) -> UserError | None:
-    """The question about a launch that no GPU takes, if it is a guess."""
-    asked = question_of_guess(program.source, program.launch, said)
-    return asked or (question_of_block(program) if "block" in program.launch.guessed else None)
-
-
 def are_plain(bench: Bench) -> bool:
     """Whether the matrices have the names that every course gives them."""
     of = bench.signature.name_of
@@ -148,9 +144,8 @@ def are_plain(bench: Bench) -> bool:
 def storage(bench: Bench, words: str, setting: str) -> UserError | None:
     """How a matrix is stored, if the kernel is right with another way: a mistake where the names
     are those of every course, and the file never speaks of it."""
-    of_one = bench.signature.operation.symmetric  # of which every file says Aᵀ
-    says = not of_one and SAYS_TRANSPOSED.search(bench.program.source.text)
-    if are_plain(bench) and not says:
+    says = SAYS_TRANSPOSED.search(bench.program.source.text)
+    if are_plain(bench) and (bench.signature.operation.symmetric or not says):  # all say AᵀA
         return None
     asked = f"{bench.program.source.path}: {bench.program.kernel.name} is right if {words}"
     return question(f"{asked}: is it made for that", setting)

@@ -190,20 +190,25 @@ class Bench:
         return self.launch.program.own_shape if self.launch.program else None
 
     @property
+    def has_own_grid(self) -> bool:
+        """Whether the file's launch has extents for its own size only."""
+        program = self.launch.program
+        return bool(program and program.constant and program.own.grid)
+
+    @property
     def is_for_one_size(self) -> bool:
-        """Whether the file's launch has extents for its own size only, and the kernel is for one
-        block, or goes over no number of terms. A part of a block would hide what a whole shows."""
-        own, program, body = self.own_shape, self.launch.program, self.program.kernel.body
-        if not own or not program or not program.constant:
+        """Whether such a kernel is for one block, or goes over no number of terms. A part of a
+        block would hide what a whole shows."""
+        own, body = self.own_shape, self.program.kernel.body
+        if not own or not self.has_own_grid:
             return False
         x, y, _ = self.launch.block  # a line of threads says nothing about a tile
-        blocks = math.prod(program.own.grid or ())
-        if blocks == 1 and y > 1 and any(side % max(x, y) for side in own.output):
-            return False
+        part = y > 1 and any(side % max(x, y) for side in own.output)
         terms = re.escape(self.signature.terms_name)
         counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
         goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
-        return "blockIdx" not in body or not goes_over
+        whole = math.prod(self.launch.at(own).grid) > 1 or not part
+        return whole and ("blockIdx" not in body or not goes_over)
 
     def is_cheap(self, shape: Shape) -> bool:
         """Whether a launch is no more work than others."""

@@ -17,7 +17,6 @@ from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.assumptions import (
     OF_LAUNCH,
     decisive,
-    of_impossible,
     storage,
 )
 from matmul_sweep.classroom.conventions import (
@@ -39,6 +38,7 @@ from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
+    question_of_guess,
     template_arguments,
     used_constants,
 )
@@ -282,7 +282,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         said = f"the launch is impossible: {error}"
-        if asked := of_impossible(program, said):
+        if asked := question_of_guess(program.source, program.launch, said):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
 
@@ -352,18 +352,18 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return False
     found = multiples(shapes, bench)
     of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
-    made_for_it = of_launch or bench.is_for_one_size
-    return fit(own, found) if found else bool(shapes.get(own)) and made_for_it
+    made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
+    return fit(own, found) if found else bool(made_for_it)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    own, only = bench.own_shape, bench.launch.program and bench.launch.program.constant
-    untried = own if own not in [run.shape for run in runs] else None
-    if untried and bench.is_cheap(untried) and (only or not all(run.right for run in runs)):
-        runs = [*runs, bench.run(untried)]
+    own, tried = bench.own_shape, len(runs)
+    asks = bench.has_own_grid or not all(run.right for run in runs)
+    if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
+        runs = [*runs, bench.run(own)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
@@ -372,7 +372,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     ordered, explanation = told_of(left if of_launch else wrong, program)
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
-        if (tried := len(runs)) == (wanted := len(bench.trials)):
+        if tried == (wanted := len(bench.trials)):
             return replace(verdict, status=CORRECT)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")

@@ -142,9 +142,8 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        read = ", as far as the CPU reads it" * (UNLIKE in verdict.doubt)
-        own = " as its program launches it" * (not all(verdict.shapes.values()))
-        return f"{kernel} is correct{own}{read}"
+        said = "is correct" + " as its program launches it" * (not all(verdict.shapes.values()))
+        return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
