@@ -83,7 +83,8 @@ class Verdict:
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there, or SAMPLED
-    where it was, but only some blocks ran. remark: what a kernel that is right could do better.
+    where it was, but only some blocks ran. remark: what a kernel that is right could do better, or
+    where it is wrong, if that is not its program's size.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
