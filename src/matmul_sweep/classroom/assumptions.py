@@ -59,8 +59,8 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
 def of_grid(bench: Bench, where: str, was_read: bool) -> Iterator[UserError]:
     """Questions about the grid: that of a program which launches the kernel with one that cannot
     be read; how large C is, if a program launches others, and this one has one block."""
-    program, launch = bench.program, bench.launch
-    own, (x, y, _) = program.in_file, launch.block
+    program, launch, (x, y, _) = bench.program, bench.launch, bench.launch.block
+    own = program.in_file
     if own and not (own.far and own.far.grid) and not launch.grid and not launch.blocks:
         leaves = "fails with a guessed grid, because its program's is not known: what is it"
         yield question(f"{where} {leaves}", "grid='(n+15)/16,(m+15)/16'")
@@ -106,8 +106,7 @@ def open_macros(program: Program) -> dict[str, str]:
 
 def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
-    program, signature = bench.program, bench.signature
-    operation = signature.operation
+    program, signature, operation = bench.program, bench.signature, bench.signature.operation
     if operation.dtype == "int8" and not operation.output.startswith("int"):
         yield UserError(f"{nowhere}: its bytes seem to be codes of numbers")
     if kind not in MISREAD or signature.settled:

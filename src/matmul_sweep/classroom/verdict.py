@@ -84,7 +84,7 @@ class Verdict:
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there, or SAMPLED
     where it was, but only some blocks ran. remark: what a kernel that is right could do better, or
-    where it is wrong, if that is not its program's size.
+    what is wrong at other sizes than its program's.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
@@ -333,11 +333,13 @@ def certain(verdict: Verdict) -> Verdict:
     if not (bench and mistakes):
         return verdict
     if right_as_launched(verdict, bench):
-        where = "at other sizes than its program's it is wrong"
-        if verdict.rule:
-            where = f"{verdict.rule}, as at its program's size, and wrong elsewhere"
-        remark = f"{where}: {mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
-        return replace(verdict, status=CORRECT, mistakes=(), rule="", remark=remark)
+        other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
+        return replace(
+            verdict, status=CORRECT, mistakes=(), picture=None,
+            shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
+            rule=verdict.rule or "it is right at the size that its program has",
+            remark=f"elsewhere it is wrong: {other}",
+        )  # fmt: skip
     if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
     return verdict

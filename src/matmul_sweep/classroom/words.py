@@ -75,7 +75,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
-        shapes = [shape for shape, fine in verdict.shapes.items() if fine]
+        shapes = [*verdict.shapes]
         several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         tried = several if len(shapes) > 1 else f"{shapes[0]} alone: the file fixes its sizes"
         yield f"  {tried}; every access was watched."
@@ -104,7 +104,7 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         return
     yield f"\n  In all: {verdict.rule}."
     found = re.search(r"where (.*) (?:is a multiple|are multiples) of \d+$", verdict.rule)
-    if not found:
+    if not found or not verdict.mistakes:
         return
     terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
     multiple = math.lcm(*map(int, re.findall(r"multiples? of (\d+)", verdict.rule)))
@@ -142,7 +142,7 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        said = "is correct" + " as its program launches it" * (not all(verdict.shapes.values()))
+        said = "is correct" + " as its program launches it" * bool(verdict.rule)
         return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
@@ -181,7 +181,7 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     assert verdict.bench
     launch, signature = verdict.bench.launch, verdict.program.signature
     worst = verdict.mistakes[0].run.shape if verdict.mistakes else None
-    shape = worst or [one for one, fine in verdict.shapes.items() if fine][-1]
+    shape = worst or [*verdict.shapes][-1]
     found = launch.at(shape)
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
