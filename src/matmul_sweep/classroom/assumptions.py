@@ -27,7 +27,6 @@ OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
-OF_GRAM = re.compile("(?i)gram|syrk|at_?a|cov")
 SAYS_TRANSPOSED = re.compile(
     r"(?i:transpos|col(?:umn)?[-_ ]?major)|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
@@ -133,11 +132,11 @@ def question_of_block(program: Program) -> UserError:
 
 
 def are_plain(bench: Bench) -> bool:
-    """Whether the matrices have the names that every course gives them."""
-    of = bench.signature.name_of
-    if bench.signature.operation.symmetric:
-        return bool(OF_GRAM.search(bench.program.kernel.name))
-    return all(not words.isdisjoint(words_of(of(role))) for role, words in PLAIN.items())
+    """Whether the matrices have the names that every course gives them; a single one that is
+    square could be meant in many ways."""
+    signature, of = bench.signature, bench.signature.operation
+    named = (PLAIN[role] & {*words_of(signature.name_of(role))} for role in of.matrices[:-1])
+    return all(named) and not (of.symmetric and signature.square)
 
 
 def storage(bench: Bench, words: str, setting: str) -> UserError | None:
