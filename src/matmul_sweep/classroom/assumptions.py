@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from matmul_sweep.classroom.experiments import Bench
-from matmul_sweep.classroom.launching import question_of_guess, usual_blocks
+from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
@@ -99,8 +99,9 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
 def open_macros(program: Program) -> dict[str, str]:
     """The numbers that a kernel uses, and the file defines only if nobody has before."""
     words = {*re.findall(r"\w+", program.kernel.body)} - program.launch.constants.keys()
-    return {name: value for one in program.source.sources for name, value in one.macros.items()
-            if name in words and value.isdecimal() and not one.fixes(name)}  # fmt: skip
+    known = known_values(program.source, {})
+    return {name: str(known[name]) for one in program.source.sources for name in one.macros
+            if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
 
 
 def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
