@@ -207,7 +207,7 @@ template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}
 void go(float* A, float* B, float* C, int m, int n, int k)
 {{ run(f, dim3((n + 7) / 8, m / 4), dim3(8, 4), A, B, C, m, n, k); }}""", "",
-        "f is not correct: grid too small, line 13, at"),
+        "f is not correct.*: grid too small, line 13, at"),
     "a kernel that is launched on parts too": (f"""{kernel()}
 void parts(float* A, float* B, float* C, int n) {{ for (int s = 0; s < 4; s++)
     f<<<dim3((n + 7) / 8, n / 32), dim3(8, 8)>>>(A + s * n, B, C + s * n, n); }}
@@ -275,7 +275,7 @@ void go(float* A, float* B, float* C, int n)
     "a quotient by a header that is missing": (
         '#include "utils.hpp"\n' + kernel() + "void go(float* A, float* B, float* C, int n) {"
         "f<<<dim3(utils::cdiv(n, 8), n / 4), dim3(8, 4)>>>(A, B, C, n); }", "",
-        "f is not correct: grid too small"),
+        "f is not correct.*: grid too small"),
     "a tile's side that a setting says": (
         kernel(f"{SQUARE}, int width", k="n / width * width").replace("blockDim.y", "width")
         .replace("blockDim.x", "width") + "void go(float* A, float* B, float* C, int n, int argc) {"
@@ -385,7 +385,7 @@ void go(float* A, float* B, float* C, int n)
     "types of what is passed": (TYPED + """#define REAL double
 void go(int n) { thrust::device_vector<REAL> a, b, c;
     f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(raw(a), raw(b), raw(c), n); }""", "",
-        "f is correct(?!(?s:.*)guess)"),
+        "f is correct(?s:.*)guess.*: S=float"),
     "a program that refuses some sizes": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + """
 int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
@@ -461,13 +461,14 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
     "a grid of literals": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
-        "f is correct(?s:.*)2 shapes, from 16x16x16 to 32x32x32"),
+        "f is correct as its program launches it(?s:.*)where n is a multiple of 16"),
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
-            "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "", "wrong index, line 6, at 32x64x32"),
+            "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
+        "f is not correct: wrong index, line 6"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
-        "f is correct(?s:.*)16x16x16 alone: the file fixes its sizes"),
+        "f is correct as its program launches it"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
     "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
@@ -609,6 +610,38 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
+    "arguments by the shape of C": (
+        f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
+        ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"
+        "(A, B, C, m, n, k); }", "", "f is correct"),
+    "numbers that the kernel never uses": (rectangular(
+        parameters=f"int opA, int tile_size, {SHAPE}"), "", "f is correct"),
+    "rows of a matrix that is transposed by its name": (rectangular(
+        parameters="const float* A, const float* B_T, float* C, int A_rows, int A_cols, int B_rows",
+        a="A[i * A_cols + p]", b="B_T[j * A_cols + p]", c="C[i * B_rows + j]", m="A_rows",
+        n="B_rows", k="A_cols"), "", r"f is correct(?!(?s:.*)\(m=)"),
+    "words that begin with a matrix": (rectangular(
+        parameters=f"{MATRICES}, int Arows, int Acols, int Bcols, int ID", k="ID", m="Arows",
+        n="Bcols", a="A[i * Acols + p]", b="B[p * Bcols + j]", c="C[i * Bcols + j]")
+        + "void go(int m, int n, int k) { f<<<dim3(n, m), 1>>>(0, 0, 0, m, k, n, k); }", "",
+        "f is correct"),
+    "a macro that holds statements": (
+        "#define CHECK(call) do { int e = (call); if (e) { throw E(\"a\" + e); } } while (0)\n"
+        + kernel() + "void go(float* A, float* B, float* C, int n) { CHECK(first()); "
+        "f<<<dim3((n + 7) / 8, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); CHECK(last()); }", "",
+        "f is correct(?s:.*)as in line"),
+    "more blocks than C has": ("#define N 4\n" + UNGUARDED
+        + "int main() { f<<<dim3(3, 3), dim3(4, 4)>>>(0, 0, 0); }", "", "correct: out of bounds"),
+    "a tile of 256 columns": (f"""template <int T, int R>
+{rectangular()}""".replace(COL, "blockIdx.x * 16 * T + threadIdx.x").replace("|| j >= n", "")
+        .replace("float sum", "for (int r = 0; r < R; r++, j += 16) { float sum").replace(
+        "= sum;", "= sum; }").replace("C[", "if (j < n) C["), "block=16x16 T=16 R=16",
+        "Blocks of 16×16 threads for 16×256 elements"),
+    "A·Aᵀ": (
+        f"__global__ void gram(const double* A, double* C, int rows, int cols) {{ int i = {ROW}, "
+        f"j = {COL}; double sum = 0; if (i >= rows || j >= rows) return; for (int p = 0; p < cols;"
+        "p++) sum += A[i * cols + p] * A[j * cols + p]; C[i * rows + j] = sum; }", "",
+        "gram is not correct(?s:.*)right if A is stored transposed"),
 }  # fmt: skip
 
 
@@ -639,6 +672,29 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "an input and its weights": (rectangular(
+        parameters="const float* input, const float* weights, float* C, int m, int n, int k",
+        a="input[i * k + p]", b="weights[j * k + p]"),
+        "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
+    "a file that speaks of a transposed matrix": (
+        "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
+        "f is right if B is stored transposed: is it made for that"),
+    "matrices without a meaning": (rectangular(
+        parameters="const float* u, const float* w, float* C, int m, int n, int k",
+        a="u[i * k + p]", b="w[p * n + j] * w[p * n]"), "is C to be so? Say for instance order"),
+    "a function of the sums": (
+        kernel().replace("= sum;", "= fmaxf(sum, 0.25f);"),
+        "and no plain product: line 7 has `fmaxf`, and what it does beside A·B cannot be judged"),
+    "a macro that a build may change": (
+        "#ifndef T\n#define T 2\n#endif\n" + kernel(k="n - T"),
+        "with T=2, which a build may change: to what? Say for instance T=2"),
+    "the largest of a row": (
+        f"__global__ void f({SQUARE}) {{ float most = 0; for (int p = 0; p < n; p++) most = fmaxf("
+        "most, A[p]); C[threadIdx.x] = most * B[0]; }", "no kernel in it looks like a product"),
+    "an index with a cast": (
+        f"__global__ void f({SQUARE}) {{ const int i = static_cast<int>({COL}); float sum = 0; for "
+        "(int p = 0; p < n; p++) sum += A[i * n + p] * B[p]; C[i] = sum; }",
+        "f multiplies a matrix and a vector"),
     "a kernel that launches": (
         kernel().replace("float sum", "f<<<1, 1>>>(A, B, C, n); float sum"),
         "f launches kernels itself"),
@@ -662,10 +718,6 @@ QUESTIONS = {
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
         "value(B[p * n + j])"), "its bytes seem to be codes of numbers"),
-    "arguments by the shape of C": (
-        f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
-        ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"
-        "(A, B, C, m, n, k); }", "which of them? Say for instance S=4 block=1x1x1 after"),
     "a type that is a guess": (
         "#include <mma.h>\ntemplate <class T>\n" + kernel().replace("float sum = 0;", "float sum ="
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),
@@ -673,7 +725,7 @@ QUESTIONS = {
     "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
     "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
-                                      "with S=16, which is a guess, f is right at no shape"),
+                                      "with S=16, which is a guess, f is correct at none"),
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
@@ -689,7 +741,7 @@ QUESTIONS = {
     "a grid that nobody knows": (
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
         "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
-        "leaves elements of C with a guessed grid"),
+        "fails with a guessed grid"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
@@ -804,7 +856,7 @@ def test_the_kernel_of_a_header_is_launched_as_the_file_that_includes_it_does(
 def test_a_kernel_is_launched_as_the_only_program_beside_it_does(hand_in: Path) -> None:
     hand_in.write_text(kernel())
     main = (
-        "#include <vector>\nvoid f(int);\nint main() { int n = 8; dim3 b(8, 4), g(n / 8, n / 4);\n"
+        "#include <vector>\nvoid f(int);\nint main() { int n = 9; dim3 b(8, 4), g(n / 8, n / 4);\n"
     )
     hand_in.with_name("main.cpp").write_text(main + "f<<<g, b>>>(0, 0, 0, n); }")
     hand_in.with_name("other.cu").write_text(

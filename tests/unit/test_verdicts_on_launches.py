@@ -132,7 +132,7 @@ VERDICTS |= {
     "what no grid mends": (RIGHT, "col >= n", "col >= n - 1",
                            r"elements not written, line 2(?s:.*)Cure: .*grid, .* of line 8"),
     "no block's number": (KERNEL, ROW, "int row = threadIdx.y, col = threadIdx.x;",
-        r"of block \(0,0\) wrote(?s:(?!.*atomicAdd).*)never reads blockIdx"),
+        r"of another block wrote(?s:(?!.*atomicAdd).*)never reads blockIdx"),
     "a sum shared by blocks": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] += s",
                                "race(?s:.*)or add with atomicAdd"),
     "one side for the other": (ANYHOW, "blockDim.y", "blockDim.x",
@@ -177,7 +177,7 @@ def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path):
     assert shapes["8x8x8"] is True and shapes["12x12x12"] is False
     assert shapes["128x128x128"] == verdict.SAMPLED
     page = page_of(found)
-    assert "here all are n" in page and "128x128x128 right in the blocks that were tried" in page
+    assert "128x128x128 right in the blocks that were tried" in page
 
 
 def test_too_few_shapes_are_not_correct(tmp_path, monkeypatch):

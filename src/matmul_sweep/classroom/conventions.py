@@ -11,11 +11,10 @@ from pathlib import Path
 
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
-from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.relaunching import bench_covers
-from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature, words_of
+from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature
 from matmul_sweep.classroom.source import word_set
-from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
@@ -30,7 +29,7 @@ SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three differen
 def fitting(bench: Bench, folder: Path) -> Bench | None:
     """The bench, with its tile, under the convention that its kernel follows, and with the block
     that it takes, if that is a guess; None if it follows none, or does not have to be asked."""
-    told = bench.signature.operation.symmetric or bench.signature.settled
+    told = bench.signature.settled
     if told and not bench.launch.possible:
         return None
     end = processor_seconds() + SECONDS
@@ -91,7 +90,8 @@ def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[B
             tried.append((one, one.run(square, one.first_block(square))))
             if right(tried[-1][1], whole=False):
                 yield one
-    for columns in [] if told else map(frozenset, STORED):
+    ways = ("", "A") if bench.signature.operation.symmetric else STORED
+    for columns in [] if told else map(frozenset, ways):
         for one, run in tried:
             if columns != usual and right(one.seen(run, columns), whole=False):
                 yield stored_so(one, columns, folder)
@@ -120,7 +120,8 @@ def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
     if any(p.role.startswith(LEADING) for p in signature.parameters):
         place = folder / f"stored-{''.join(sorted(columns))}"
         place.mkdir(exist_ok=True)
-        return stored.rebuilt(place)
+        build_for_cpu(stored.program, place)
+        return replace(stored, executable=executable_in(place), built=None)
     return stored
 
 
@@ -132,17 +133,18 @@ def with_signature(bench: Bench, signature: Signature) -> Bench:
 
 
 def reordered(bench: Bench) -> Iterator[Bench]:
-    """The bench with its numbers as m, n and k in every order, its own first."""
+    """The bench with its numbers as the dimensions in every order, its own first."""
     yield bench
     parameters = bench.signature.parameters
-    roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
-    few = len(roles) < len(bench.signature.operation.shape.__match_args__)
+    letters = bench.signature.operation.shape.__match_args__
+    roles = [role for role in letters if any(p.role == role for p in parameters)]
+    few = len(roles) < len(letters)
     fixed = len(bench.signature.fixed) not in (0, len(roles))  # some of them, by arrays of rows
     said = few and not bench.signature.unsure
-    orders = [tuple(roles)] if said else [*permutations("mnk", len(roles))]
+    orders = [tuple(roles)] if said else [*permutations(letters, len(roles))]
     ways: list[tuple[tuple[str, ...], dict[str, str]]] = [(order, {}) for order in orders]
     ways += [(order, {last: one}) for order in orders if len(order) == 2
-             for last in {*"mnk"} - {*order} for one in order]  # fmt: skip
+             for last in {*letters} - {*order} for one in order]  # fmt: skip
     if fixed or bench.signature.square:
         return
     for order, tied in ways:
@@ -173,11 +175,6 @@ def steps_by_columns(program: Program) -> bool:
     """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
     c = re.escape(program.signature.name_of("C"))
     return bool(re.search(rf"\b{c}\s*\[[^][*]*\+[^][]*\*", program.kernel.body))
-
-
-def turns(kernel: Kernel) -> bool:
-    """Whether a kernel's name says that a matrix is transposed, as it is for a gradient."""
-    return not TURNED.isdisjoint(words_of(kernel.name))
 
 
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:

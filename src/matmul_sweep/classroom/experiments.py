@@ -19,7 +19,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
-from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
+from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
@@ -38,6 +38,7 @@ LONG = 257
 WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16 bits
 COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
+LARGEST, MOST = 3e9, 2e7  # operations of a product, and of the blocks of it that run
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
 SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
@@ -129,11 +130,6 @@ class Bench:
     def signature(self) -> Signature:
         return self.program.signature
 
-    def rebuilt(self, folder: Path) -> "Bench":
-        """The same with its program compiled anew, into `folder`."""
-        build_for_cpu(self.program, folder)
-        return replace(self, executable=executable_in(folder), built=None)
-
     def passed(self, shape: Shape) -> Extents:
         """What the executable gets: under the dimensions of the signature that it was built for
         those that the kernel's parameters have by now."""
@@ -163,16 +159,13 @@ class Bench:
         stored = [array.T if name in columns else array
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         launched = self.launch.at(shape, grid)
-        threads = math.prod((*launched.grid, *launched.block))
-        work = max(shape.operations, OPERATIONS_A_THREAD * threads)
-        corners = not grid and work > MANY and self.blocks_apart
-        share = math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
+        work, share = self.cost(shape, launched, apart=not grid)
         seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((launched,)), self.passed(shape), stored,
             held, seconds,
-            factors=factors, corners=corners, twice=not grid and work < COSTLY,
+            factors=factors, corners=share < 1, twice=not grid and work < COSTLY,
         )  # fmt: skip
         if "C" in columns:
             again = None if done.again is None else done.again.T
@@ -180,8 +173,47 @@ class Bench:
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         return self.compared(Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
-            sampled=bool(grid) or corners,
+            sampled=bool(grid) or share < 1,
         ))  # fmt: skip
+
+    def cost(self, shape: Shape, launched: plans.Launch, apart: bool) -> tuple[float, float]:
+        """The operations of a launch, and the share of them that run: of a large one, if blocks
+        are apart, those of the blocks at the corners and in the middle."""
+        threads = math.prod((*launched.grid, *launched.block))
+        work = max(shape.operations, OPERATIONS_A_THREAD * threads)
+        corners = apart and work > MANY and self.blocks_apart
+        return work, math.prod(min(3, n) / max(1, n) for n in launched.grid) if corners else 1
+
+    @property
+    def own_shape(self) -> Shape | None:
+        """The size that the file's own program has."""
+        return self.launch.program.own_shape if self.launch.program else None
+
+    @property
+    def has_own_grid(self) -> bool:
+        """Whether the file's launch has extents for its own size only."""
+        program = self.launch.program
+        return bool(program and program.constant and program.own.grid)
+
+    @property
+    def is_for_one_size(self) -> bool:
+        """Whether such a kernel is for one block, or goes over no number of terms. A part of a
+        block would hide what a whole shows."""
+        own, body = self.own_shape, self.program.kernel.body
+        if not own or not self.has_own_grid:
+            return False
+        x, y, _ = self.launch.block  # a line of threads says nothing about a tile
+        part = y > 1 and any(side % max(x, y) for side in own.output)
+        terms = re.escape(self.signature.terms_name)
+        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
+        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
+        whole = math.prod(self.launch.at(own).grid) > 1 or not part
+        return whole and ("blockIdx" not in body or not goes_over)
+
+    def is_cheap(self, shape: Shape) -> bool:
+        """Whether a launch is no more work than others."""
+        work = math.prod(self.cost(shape, self.launch.at(shape), apart=True))
+        return shape.operations < LARGEST and work < MOST
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
         """What a run of some blocks comes to if these matrices are stored by columns: the bytes are
@@ -325,12 +357,12 @@ class Bench:
             if probes[0].result.ended and probes[0].unwritten.any():
                 grids = (2, 1, depth), (1, 2, depth)
                 probes += [bench.run(shape, grid) for grid in grids]
-                found = tile_of(*probes)
+                found = tile_of(*probes) or found
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
-            if found:
+            if found and EVERYTHING not in found[0]:
                 break
         tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
@@ -338,7 +370,7 @@ class Bench:
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
-            if found and one.wrong.any() and self.blocks_apart and not self.only
+            if found and one.wrong.any() and self.blocks_apart
             and (order != LINEAR or one.launched.grid[1] == 1)
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
@@ -356,47 +388,10 @@ class Bench:
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
 
-    @property
-    def only(self) -> Shape | None:
-        """The shape of the file's own sizes, if its launch has extents for nothing else. A part of
-        a block is tried at others too: it would hide what only several tiles show."""
-        own = self.launch.program
-        if not own or not own.constant or self.launch.fixed or self.seed is not None:
-            return None
-        small, blocks = own.own_shape, math.prod(own.own.grid or ())
-        if not small or small.operations >= MANY or min(small.dimensions) == 1:
-            return None
-        x, y, _ = self.launch.block  # a line of threads says nothing about a tile
-        part = blocks == 1 and y > 1 and any(side % max(x, y) for side in small.output)
-        return None if part else small
-
-    @property
-    def larger(self) -> list[Shape]:
-        """Twice the program's only shape in each direction. They count if the guessed grid at the
-        program's own shape is the program's, and the kernel is for several blocks and goes over any
-        number of terms."""
-        own, program = self.only, self.launch.program
-        if not own or not program or self.launch.covering(own) != program.own.grid:
-            return []
-        body, terms = self.program.kernel.body, re.escape(self.signature.terms_name)
-        counts = "|".join([terms, *re.findall(rf"(\w+)\s*=[^=;]*\b{terms}\b", body)])
-        goes_over = re.search(rf"\b(?:for|while)\s*\([^{{}}]*?\b(?:{counts})\b", body)
-        if "blockIdx" not in body or not goes_over:
-            return []
-        names = own.__match_args__
-        ways = [names] if self.signature.square else [(name,) for name in names]
-        found = [replace(own, **{name: 2 * getattr(own, name) for name in way})
-                 for way in ways if self.signature.fixed.keys().isdisjoint(way)]  # fmt: skip
-        # A block that grows with the matrices is that of the program's own size too.
-        return [one for one in found if (told := program.at(one)) is None
-                or told.block == program.own.block]  # fmt: skip
-
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
         each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
-        if self.only:
-            return [self.only, *self.larger]
         rows, columns = (min(side, 64) for side in self.launch.tile)
         high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
@@ -422,9 +417,8 @@ class Bench:
         if self.seed is not None:
             found += strict.secret_shapes(self.seed, self.signature.square)
         shapes = dict.fromkeys(self.shape(m, n, k) for m, n, k in found if min(m, n, k) > 0)
-        own = self.launch.program.own_shape if self.launch.program else None
-        if own and own.operations < MANY:
-            shapes[own] = None
+        if self.own_shape and self.own_shape.operations < MANY:
+            shapes[self.own_shape] = None
         most = 2 * LONG**3  # operations; a wide tile of a square C would take many more
         return sorted(
             (one for one in shapes if one.operations <= most), key=lambda one: one.operations
@@ -449,7 +443,7 @@ class Bench:
         if factors != ALONE:
             rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
             any_two = self.shape(3, 2, 5), self.shape(rows, columns, 9)
-            trials += [(one, factors) for one in ([self.only] if self.only else any_two)]
+            trials += [(one, factors) for one in any_two]
         return trials
 
     def runs(self, seconds: float) -> Iterator[Run]:
@@ -464,7 +458,7 @@ class Bench:
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
-        names = () if self.only else shape.__match_args__
+        names = shape.__match_args__
         for name in names:
             fixed = name in {*self.signature.fixed, *self.signature.tied}
             fixed |= name == "m" and self.signature.open_rows

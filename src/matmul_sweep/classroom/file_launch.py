@@ -57,7 +57,8 @@ class FileLaunch:
         )  # fmt: skip
 
     def at(self, shape: Shape) -> Launched | None:
-        """The launch at a shape; None where the file's own sizes are no such shape's."""
+        """The launch at a shape; None where the file's own sizes are no such shape's, or the
+        template gets other arguments."""
         if shape not in self.read:
             self.read[shape] = self.read_at(shape)
         return self.read[shape]
@@ -71,7 +72,8 @@ class FileLaunch:
             )
             if sizes.setdefault(text, value) != value:
                 return None
-        return Host(self.source, self.kernel, sizes).launch()
+        found = Host(self.source, self.kernel, sizes).launch()
+        return found if found and found.template == self.own.template else None
 
     def place(self, line: int) -> tuple[int, str]:
         """A line of the program in the kernel's file; if it lies in another one, 0, and which."""
@@ -236,10 +238,8 @@ class FileLaunch:
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
             what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"
-            cure = "make the tiles smaller" + (
-                "" if asked else ", or ask by cudaFuncSetAttribute with "
-                "cudaFuncAttributeMaxDynamicSharedMemorySize"
-            )  # fmt: skip
+            more = ", or ask for cudaFuncAttributeMaxDynamicSharedMemorySize" * (not asked)
+            cure = f"make the tiles smaller{more}"
             return self.refused("too much shared memory", launched.lines[3], what, cure)
         return None
 

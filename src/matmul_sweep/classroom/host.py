@@ -110,7 +110,7 @@ def extents_of(value: Value | Sequence[Value]) -> Extents | None:
 def parsed(text: str) -> Node:
     """The statements of a text, as a function's body."""
     root = syntax.parse(f"void f(){{{text}}}")
-    return next(syntax.of_type(root, "compound_statement"))
+    return next(syntax.of_type(root, "compound_statement"), root)
 
 
 class Host:

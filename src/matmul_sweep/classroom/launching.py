@@ -14,16 +14,12 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED,
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
-from matmul_sweep.classroom.host import Host, Launched
-from matmul_sweep.classroom.signature import dtype_of, resolved
+from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
     TemplateParameter,
     around,
-    declared_names,
-    of_type,
-    part,
     text_of,
 )
 from matmul_sweep.operations.dtypes import DTYPES
@@ -230,45 +226,14 @@ def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
             )
 
 
-def question_of_guess(
-    source: Source, launch: Launch, said: str, types: bool = False
-) -> UserError | None:
-    """What the program gives for the numbers of a template that are a guess, or its types too, if
-    some are: with them, something is as it cannot be meant."""
-    told = {one: launch.constants.get(one, "") for one in sorted(launch.guessed)}
-    constants = {one: value for one, value in told.items()
-                 if value and (types or value.isdecimal())}  # fmt: skip
-    if not constants:
-        return None
-    given = " ".join(f"{one}={value}" for one, value in constants.items())
+def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:
+    """What the program gives for the arguments of a template that are a guess, if some are: with
+    them, something is as it cannot be meant."""
+    told = {one: launch.constants[one] for one in sorted(launch.guessed & launch.constants.keys())}
+    given = " ".join(map("=".join, told.items()))
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    example = (f"{one}={'32' if value.isdecimal() else 'double'}"
-               for one, value in constants.items())  # fmt: skip
-    return question(f"{source.path}: {asked}", " ".join(example))
-
-
-def question_of_variants(own: FileLaunch) -> UserError | None:
-    """Which arguments of its template a kernel is to have, if its program has several for C of
-    several shapes."""
-    sides = ((60, 60, 60), (700, 60, 60), (60, 700, 60))
-    shapes = (own.shape_of([own.multiple * one for one in three]) for three in sides)
-    launched = {one.template: one for shape in shapes if (one := own.at(shape))}
-    if len(launched) < 2:
-        return None
-    (first, *_), name = launched.values(), own.kernel.name
-    told = zip((one.name for one in own.kernel.template), first.template, strict=False)
-    said = [*map("=".join, told), f"block={'x'.join(map(str, first.block or DEFAULT_BLOCK))}"]
-    asked = f"{own.source.path}: its program has several arguments for the template of {name}"
-    return question(f"{asked}, by the shape of C; which of them", " ".join(said))
-
-
-def question_of_block(source: Source, kernel: Kernel, launch: Launch) -> UserError:
-    """Which block a kernel takes, and which numbers its template, if these are a guess too."""
-    numbers = [one for one in launch.constants if one in launch.guessed]
-    block = "x".join(str(side) for side in usual_blocks(source, kernel)[0] if side > 1)
-    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
-    asked = f"{source.path}: which block does {kernel.name} take"
-    return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
+    example = " ".join(f"{k}={'32' if v.isdecimal() else 'double'}" for k, v in told.items())
+    return question(f"{source.path}: {asked}", example) if told else None
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
@@ -482,7 +447,6 @@ def template_arguments(
     source = source.host
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
-    deduced = deduced_types(source, kernel, own) if own else {}
     known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
@@ -491,8 +455,7 @@ def template_arguments(
         text = source.types.get(text, text)
         is_open = one.is_type and not open_ones.isdisjoint(re.findall(r"\w+", text))
         said = "" if is_open else argument(one, text, known)
-        chosen = settings.get(one.name) or said or deduced.get(one.name, "")
-        chosen = chosen or argument(one, one.default, known)
+        chosen = settings.get(one.name) or said or argument(one, one.default, known)
         if not chosen and not one.is_type and one.name in program:
             chosen = str(program[one.name])
         if not chosen:
@@ -516,26 +479,6 @@ def refuse_struct(one: TemplateParameter, text: str, source: Source, kernel: Ker
         example = made[0] if made else re.sub(r"(?<=[<,])\s*(?!\d)\w+", "64", text) or "MyTiling"
         asked = f"{source.path}: {kernel.name} takes constants of {one.name}: which type is it"
         raise question(asked, f"{one.name}='{re.sub(' ', '', example)}'")
-
-
-def deduced_types(source: Source, kernel: Kernel, own: Launched) -> dict[str, str]:
-    """The types that pointers among a template's parameters have by what the launch passes: that of
-    a variable, or of the elements of a container."""
-    function = source.launchers.get(kernel.name)
-    types: dict[str, str] = {}
-    for one in of_type(function, "declaration", "parameter_declaration") if function else ():
-        kind = part(one, "type", source.text)
-        inside = re.search(r"<\s*(?:const\s+)?([\w:]+)\s*>", kind)
-        element = inside[1] if inside else kind
-        names = one.children_by_field_name("declarator")
-        named = [text_of(each, source.text) for name in names for each in declared_names(name)]
-        types |= dict.fromkeys(named, resolved(element, source.names | source.types))
-    found: dict[str, str] = {}
-    for parameter, text in zip(kernel.parameters, own.arguments, strict=False):
-        passed = [types[word] for word in re.findall(r"\w+", text) if word in types]
-        if parameter.pointers and passed and dtype_of(passed[0]) in DTYPES:
-            found.setdefault(parameter.type, passed[0])
-    return found
 
 
 def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:

@@ -244,20 +244,10 @@ class Teller:
             where = f"{self.name_of('C')}[{row}][{column}]"
         thread = indices(finding["other_thread"], self.run.launched.block)
         did = "wrote" if first == "write" else "read"
-        of = self.block_before(finding)
+        of = "another block" if finding["blocks_ago"] else "the same block"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
         cure = self.cure_of_race(finding)
         return self.made("race", line, f"{what} (line {other})" if other else what, cure)
-
-    def block_before(self, finding: Mapping[str, Any]) -> str:
-        """The block whose access came first, in words."""
-        if not finding["blocks_ago"]:
-            return "the same block"
-        if self.run.sampled:  # not each one ran
-            return "another block"
-        (x, y, _), block = self.run.launched.grid, finding["block"]
-        number = block[0] + x * (block[1] + y * block[2]) - finding["blocks_ago"]
-        return f"block {indices(number, self.run.launched.grid)}"
 
     def cure_of_race(self, finding: Mapping[str, Any]) -> str:
         """Who should write an element, by what its writers have in common."""

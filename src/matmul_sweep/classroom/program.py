@@ -37,7 +37,10 @@ SETTER = """template <class T, class V> __device__ inline void trial_set(const T
 """
 RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
 # An error that follows from the value of a template's argument.
-OF_VALUE = re.compile(r"division by zero|zero-sized|static.?assert|shared data|negative|too large")
+OF_VALUE = re.compile(
+    r"division by zero|zero-sized|static.?assert|shared data|negative|too large"
+    r"|fragment|no instance of|must be a class"
+)
 COMPILE_SECONDS = 60.0
 
 
@@ -321,14 +324,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
-    of_type = re.search("fragment|no instance of|must be a class", message) is not None
-    if (OF_VALUE.search(message) or of_type) and (
-        asked := question_of_guess(source, program.launch, said, of_type)
-    ):
-        raise asked
-    own = ((one.name, program.launch.constants[one.name]) for one in program.kernel.template)
-    if OF_VALUE.search(message) and (numbers := " ".join(map("=".join, own))):
-        message += f"; its program has {numbers}: say others after the file's name"
+    if OF_VALUE.search(message):
+        if asked := question_of_guess(source, program.launch, said):
+            raise asked
+        own = ((one.name, program.launch.constants[one.name]) for one in program.kernel.template)
+        if numbers := " ".join(map("=".join, own)):
+            message += f"; its program has {numbers}: say others after the file's name"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
             return CompileMistake(include.line, f"{include.name}, line {line}: {message}")

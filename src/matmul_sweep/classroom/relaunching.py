@@ -1,6 +1,5 @@
 """Mistakes of a launch: what another one would mend, tried at the shapes that went wrong."""
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, LINEAR, striding_blocks
+from matmul_sweep.classroom.launching import striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -50,41 +49,23 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
             if not mended[-1].right:
                 break
         else:
-            return mended_by(mend, few[0], mended[0]), ()
+            pairs = [*zip(few, mended, strict=True)]
+            more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
+            if mend.kind != "grid too small" or more:
+                return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
-    if not short or not has_to_cover(bench) or not all(beyond_grid(run, bench) for run in short):
-        return None, ()
-    mend = too_small(bench, bench_covers(bench))
-    mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
-    left = (*mended, *(run for run in wrong if run not in short))
-    return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
+    for mend in (one for one in mends(bench) if short and one.kind == "grid too small"):
+        mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
+        if not any(run.result.ended and run.unwritten.any() for run in mended):
+            left = (*mended, *(run for run in wrong if run not in short))
+            return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
+    return None, ()
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     what = f"{mend.told(run.launched, mended.launched)}{mend.where}; {shown(run, mend.bench)}"
     return Mistake(mend.kind, mend.line, what, mend.cure, run)
-
-
-def beyond_grid(run: Run, bench: Bench) -> bool:
-    """Whether what no thread writes is just what lies beyond the tiles of all blocks."""
-    launch = bench.launch
-    assert launch.tile
-    x, y, _ = run.launched.grid
-    blocks = (y, x) if launch.order == COLUMNS_FIRST else (x, y)
-    rows, columns = (count * side for count, side in zip(blocks, launch.tile, strict=True))
-    covered = np.zeros_like(run.unwritten)
-    if launch.order == LINEAR:
-        covered.ravel()[: x * math.prod(launch.tile)] = True
-    else:
-        covered[:rows, :columns] = True
-    return np.array_equal(run.unwritten, ~covered)
-
-
-def has_to_cover(bench: Bench) -> bool:
-    """Whether the file's launch has to cover C: a kernel whose blocks go on takes any grid."""
-    striding = striding_blocks(bench.program.source, bench.program.kernel)
-    return bool(bench.launch.program and not striding)
 
 
 def shown(run: Run, bench: Bench) -> str:
@@ -116,7 +97,7 @@ def mends(bench: Bench) -> Iterator[Mend]:
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
-    if has_to_cover(bench):
+    if not striding_blocks(bench.program.source, bench.program.kernel):  # that takes any grid
         yield too_small(bench, bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
         for slices in SLICES:

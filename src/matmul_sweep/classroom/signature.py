@@ -164,8 +164,14 @@ def signature_of(
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
-    extents = EXTENTS[len(operation.shape.__match_args__)]
-    parameters = [p if role_of(p.name, letters, extents) else without_use(p, code)
+    columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
+    by_rows = EXTENTS[len(operation.shape.__match_args__)]
+    extents = {matrix: sides[:: -1 if matrix in columns else 1]
+               for matrix, sides in by_rows.items()}  # fmt: skip
+    used = [p for p in parameters if not p.pointer and not p.role and not kernel.leaves(p.name)]
+    sure = {p.name for p in parameters
+            if role_of(p.name, letters, extents) and not TILED & {*words_of(p.name)}}  # fmt: skip
+    parameters = [p if p.name in sure else without_use(p, code, len(used) >= len(DIMENSIONS[3]))
                   for p in parameters]  # fmt: skip
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
@@ -191,10 +197,9 @@ def signature_of(
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
-    dimensional = dimensions(numbers, letters, operation, settings, where)
+    dimensional = dimensions(numbers, letters, extents, operation, settings, where)
     unsure, again = not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
-    columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
@@ -396,17 +401,20 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 
-def without_use(one: Parameter, code: str) -> Parameter:
-    """A number that is a member; if the code has its name only where it is declared, its role is
-    that of no use."""
-    unused = one.member and not one.pointer and len(re.findall(rf"\b{one.member}\b", code)) < 2
+def without_use(one: Parameter, code: str, several: bool) -> Parameter:
+    """A number that is a member, or one of several; if the code has its name only where it is
+    declared, its role is that of no use."""
+    seen = re.findall(rf"\b{one.member or one.name}\b", code)
+    unused = (one.member or several) and not (one.pointer or one.role) and len(seen) < 2
     return replace(one, role=f"{UNUSED}{one.name}") if unused else one
 
 
 def words_of(name: str) -> list[str]:
-    """The words and numbers of widthAHeightB, num_cols_a, wA, numARows or cols1, in lower case."""
+    """The words and numbers of widthAHeightB, num_cols_a, wA, Arows, numARows or cols1, in lower
+    case."""
     words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
-    pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn])([abc])", word), word) for word in words)
+    pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn](?=.$)|[abc](?=rows|cols))([abc]|rows|cols)", word),
+              word) for word in words)  # fmt: skip
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
@@ -445,8 +453,8 @@ def role_beside(name: str, letters: Mapping[str, str]) -> str:
 
 
 def dimensions(
-    names: Sequence[str], letters: Mapping[str, str], operation: Operation,
-    settings: Mapping[str, str], where: str,
+    names: Sequence[str], letters: Mapping[str, str], extents: Mapping[str, str],
+    operation: Operation, settings: Mapping[str, str], where: str,
 ) -> dict[str, str]:  # fmt: skip
     """The role of each number; none if the names do not say it, and trial can tell it.
 
@@ -461,7 +469,6 @@ def dimensions(
         )
     if len(names) == 1:
         return {names[0]: wanted[0]}
-    extents = EXTENTS[len(wanted)]
     found = {name: said.get(name) or role_of(name, letters, extents) for name in names}
     from_grid = {"m"} if len(wanted) == 3 else set()  # some kernels take the rows of C from it
     if {*wanted} - {*found.values()} - from_grid:

@@ -45,6 +45,7 @@ ONE_COORDINATE = re.compile(
     r"(?=.*Idx)(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
     r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
 )
+CAST = re.compile(r"\bstatic_cast\s*<[^<>]*>|\(\s*(?:unsigned|int|size_t)\s*\)")
 VECTOR = re.compile(r"(?<![a-z])(?:[vV]ec(?:tor)?|[fF]ilter|[mM]ask)(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
@@ -287,7 +288,8 @@ def writes_vector(kernel: Kernel) -> bool:
     goes_on = re.search(rf"\b(?:{place})\s*\+?=(?!=)", body)
     told = dict(re.findall(r"\b(\w+)\s*=([^;=]*);", body))
     parts = {*re.findall(r"\b(\w+)\s*(?:[/%]|>>|&[^&])", body)}  # of which each is two coordinates
-    places = [told.get(told.get(one, one).strip(), told.get(one, one)) for one in stored]
+    places = [CAST.sub("", told.get(told.get(one, one).strip(), told.get(one, one)))
+              for one in stored]  # fmt: skip
     alone = (ONE_COORDINATE.fullmatch(place) and one not in parts
              for one, place in zip(stored, places, strict=True))  # fmt: skip
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
@@ -307,7 +309,7 @@ def sums_products(code: str) -> bool:
     inside = GOES_ON.sub("", inside)
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]|mul\w*\s*\(", inside)
-    return bool(sums or re.search(r"fma|FMA|dot|\bmad", inside))
+    return bool(sums or re.search(r"fma(?!x)|FMA|dot|\bmad", inside))
 
 
 def takes_matrices(kernel: Kernel) -> bool:

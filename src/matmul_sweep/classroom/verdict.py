@@ -14,18 +14,22 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
+from matmul_sweep.classroom.assumptions import (
+    OF_LAUNCH,
+    decisive,
+    storage,
+)
 from matmul_sweep.classroom.conventions import (
+    TURNED,
     by_fragments,
     convention_of,
     fitting,
     steps_by_columns,
-    turns,
 )
 from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     EmulationError,
     NotRunnable,
     compiler,
-    lacks,
 )
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
@@ -34,9 +38,7 @@ from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
-    question_of_block,
     question_of_guess,
-    question_of_variants,
     template_arguments,
     used_constants,
 )
@@ -52,14 +54,13 @@ from matmul_sweep.classroom.program import (
 from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import (
     Parameter,
-    question_of_more,
-    question_of_roles,
     rows_of_grid,
     signature_of,
     small_sizes,
     with_numbers,
+    words_of,
 )
-from matmul_sweep.classroom.source import Source, question, read, with_launcher
+from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -73,10 +74,6 @@ AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU 
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
-# How g++ says that it does not know a name.
-UNKNOWN = re.compile(
-    r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,8 @@ class Verdict:
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there, or SAMPLED
-    where it was, but only some blocks ran. remark: what a kernel that is right could do better.
+    where it was, but only some blocks ran. remark: what a kernel that is right could do better, or
+    what is wrong at other sizes than its program's.
     convention: that which the kernel's indexing shows and its names do not, and its setting.
     unjudged: why other kernels of the file have no verdict. option: without which the compiler
     of CUDA refuses the kernel. doubt: for which strict grading would
@@ -140,16 +138,10 @@ class Verdict:
 
 
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
-    """The verdict on the only kernel of a file that looks like a product.
-
-    Raises UserError as pending and verdict_on do, or if there are several.
-    """
-    found, _ = programs_in(path, settings, seed is None)
-    if len(found) > 1:
-        names = ", ".join(one.kernel.name for one in found)
-        said = f"{len(found)} kernels: {names}; which one? Say kernel={found[0].kernel.name}"
-        raise UserError(f"{path}: {said} after the file's name")
-    return verdict_on(Verdict(NOT_RUN, found[0], given=settings, seed=seed))
+    """The verdict on the only kernel of a file that looks like a product. Raises UserError as
+    pending and verdict_on do."""
+    (found,) = pending(path, settings, seed)
+    return verdict_on(found)
 
 
 def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
@@ -208,7 +200,7 @@ def programs_in(
         said = str(refused[0]).removeprefix(f"{path}: ")
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
-        raise refused[0]
+        raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
 
 
@@ -220,6 +212,9 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         raise UserError(f"{source.path}: {alone}; try those that it launches")
     if syntax.writes_vector(kernel):
         raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
+    two = sum(bool(one.pointers) for one in kernel.parameters) == 2
+    if two and not source.likely_products and "kernel" not in settings:
+        raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -247,8 +242,6 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
 
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if own_launch and not settings.keys() & LAUNCH_SETTINGS:
-        if asked := question_of_variants(own_launch):
-            raise asked
         launch = replace(launch, program=own_launch.under(signature))
     return Program(source, kernel, signature, launch)
 
@@ -274,9 +267,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = re.split("(?:error|unimplemented): ", str(error), maxsplit=1)[-1]
-            unknown = UNKNOWN.search(said)
-            missing = lacking_of(unknown[1], program.source) if unknown else ""
-            lacking = NotRunnable(missing or f"its compiler says: {said}")
+            lacking = NotRunnable(f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         launch, own = program.launch, program.launch.program
@@ -292,7 +283,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         said = f"the launch is impossible: {error}"
-        if asked := question_of_guess(program.source, program.launch, said, types=True):
+        if asked := question_of_guess(program.source, program.launch, said):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
 
@@ -313,91 +304,69 @@ def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
     return verdict
 
 
-def lacking_of(name: str, source: Source) -> str:
-    """The header that a name of CUDA is probably from, or the name."""
-    headers = (one for one in source.headers if lacks(one) and not one.startswith("cuda_"))
-    return name if name.startswith("__") else next(headers, name)
-
-
 def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     """The verdict under the convention that the kernel follows. A single matrix that is stored by
-    columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
+    columns, or the two that a square product has exchanged, may be a mistake, and is offered.
+    Raises UserError with the question that a failure leaves open."""
     fit = fitting(bench, folder)
     if fit is None:
-        if asked := open_question(bench):
-            raise asked
-        return unless_guessed(ran(verdict, bench.with_tile()))
+        return certain(ran(verdict, bench.with_tile()))
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
-    ours = fit.signature.columns in (bench.signature.columns, said) or turns(bench.program.kernel)
+    turned = not TURNED.isdisjoint(words_of(bench.program.kernel.name))  # as it is for a gradient
+    ours = turned or fit.signature.columns in (bench.signature.columns, said)
     square = fit.signature.square and not steps_by_columns(bench.program)
     if ours or (len(fit.signature.columns) == 3 and not square):
-        return unless_guessed(ran(replace(verdict, program=fit.program, convention=told), fit))
+        return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
+    if asked := storage(bench, *told):
+        raise asked
     launch = replace(bench.launch, block=fit.launch.block)
     found = ran(verdict, replace(bench, launch=launch).with_tile())
     words, setting = told
-    rule = f"it is right if {words}; if it is made for that, say {setting}"
-    mistakes = [one for one in found.mistakes if one.kind != "out of bounds"]
-    if len(mistakes) < len(found.mistakes):  # which follow from the convention
-        first = next(one for one in found.mistakes if one.kind == "out of bounds")
-        what = f"its indexing takes it that {words}; so {first.what}"
-        mistakes = [replace(first, kind="wrong index", what=what, cure=""), *mistakes]
-    return replace(found, rule=rule, mistakes=mistakes)
+    return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
 
 
-def unless_guessed(verdict: Verdict) -> Verdict:
-    """A verdict. Raises UserError with a question if what was guessed may be why it is that the
-    kernel is wrong."""
-    if not verdict.mistakes:
+def certain(verdict: Verdict) -> Verdict:
+    """A verdict, if its failure holds whatever was assumed. Raises UserError with the question
+    that decides it."""
+    bench, mistakes = verdict.bench, verdict.mistakes
+    if not (bench and mistakes):
         return verdict
-    program, kind, own = verdict.program, verdict.mistakes[0].kind, verdict.program.in_file
-    launch, operation = program.launch, program.signature.operation
-    where, name = f"{program.source.path}: {program.kernel.name}", program.kernel.name
-    if kind == "elements not written" and own and not (own.far and own.far.grid):
-        leaves = "leaves elements of C with a guessed grid, because its program's is not known"
-        raise question(f"{where} {leaves}: what is it", "grid='(n+15)/16,(m+15)/16'")
-    if any(verdict.shapes.values()):
-        alone = not own and program.source.launchers and "blockIdx" not in program.kernel.body
-        if kind in ("elements not written", "race") and alone:  # its program launches others
-            columns, rows, _ = launch.block
-            one = f"takes no blockIdx, and is right in one block of {columns}×{rows} threads"
-            said = f"most_rows={rows} most_columns={columns}"
-            raise question(f"{where} {one}: how large is C", said)
-        return verdict
-    if asked := question_of_guess(program.source, launch, f"{name} is right at no shape"):
+    if right_as_launched(verdict, bench):
+        other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
+        return replace(
+            verdict, status=CORRECT, mistakes=(), picture=None,
+            shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
+            rule=verdict.rule or "it is right at the size that its program has",
+            remark=f"elsewhere it is wrong: {other}",
+        )  # fmt: skip
+    if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
-    bytes_ = operation.dtype == "int8" and not operation.output.startswith("int")
-    if bytes_ and kind == "wrong result stored":
-        raise UserError(f"{where} is right at no shape: its bytes seem to be codes of numbers")
-    if program.kernel.template and "block" in launch.guessed:
-        raise question_of_block(program.source, program.kernel, launch)
-    if program.signature.open_rows and not launch.tile:
-        said = f"{where} is right at no shape. Its rows of C come from the grid: of how many rows"
-        raise question(f"{said} and columns of C is a block", "tile=32x32")
     return verdict
 
 
-def open_question(bench: Bench) -> UserError | None:
-    """What has to be asked about a kernel that is right under no convention, if it may be right
-    under another one that is not tried."""
-    program, signature, own = bench.program, bench.signature, bench.launch.program
-    where = str(program.source.path)
-    if own and own.refusal(own.own):
-        return None
-    if signature.again:
-        return question_of_more({signature.again: "16"}, f"{where}: {program.kernel.name}")
-    if signature.unsure:
-        names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
-        return question_of_roles(names, where)
-    if bench.launch.possible:
-        return question_of_block(program.source, program.kernel, bench.launch)
-    return None
+def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
+    """Whether a kernel that is wrong somewhere is right at the size that its own program has, and
+    at all that are such multiples, or is made for this size, as a launch of several blocks may be;
+    strictly graded, that is no excuse."""
+    own, shapes = bench.own_shape, verdict.shapes
+    factors = {one.run.factors for one in verdict.mistakes}
+    if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
+        return False
+    found = multiples(shapes, bench)
+    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
+    made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
+    return fit(own, found) if found else bool(made_for_it)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    own, tried = bench.own_shape, len(runs)
+    asks = bench.has_own_grid or not all(run.right for run in runs)
+    if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
+        runs = [*runs, bench.run(own)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
@@ -406,7 +375,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     ordered, explanation = told_of(left if of_launch else wrong, program)
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
-        if (tried := len(runs)) == (wanted := len(bench.trials)):
+        if tried == (wanted := len(bench.trials)):
             return replace(verdict, status=CORRECT)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
@@ -429,17 +398,13 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
     narrow = replace(bench, narrow=True)
     probes = tuple(map(narrow.compared, bench.probes))
     seen = [narrow.compared(run) for run in runs]
-    costs = [
-        np.abs(run.result.c - run.expected)[run.wrong].max(initial=0) / np.abs(run.expected).max()
-        for run, other in zip(runs, seen, strict=True) if other.right and not run.right
-    ]  # fmt: skip
+    costs = [np.abs(run.result.c - run.expected)[run.wrong].max() / np.abs(run.expected).max()
+             for run, other in zip(runs, seen, strict=True)
+             if other.right and run.wrong.any()]  # fmt: skip
     if not costs:
         return bench, runs, ""
-    remark = (
-        f"it computes in {operation.output}, the type of its matrices: C errs by up to "
-        f"{max(costs):.2%} of its largest element, and more for longer sums; sums in float, "
-        f"rounded once, err by {operation.rounding:.2%}"
-    )
+    remark = (f"it computes in {operation.output}, the type of its matrices: C errs by up to "
+              f"{max(costs):.2%} of its largest element, and more for longer sums")  # fmt: skip
     return replace(narrow, probes=probes), seen, remark
 
 
@@ -492,25 +457,40 @@ def smallest(
 
 def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple."""
-    whole = [shape for shape, fine in shapes.items() if fine is True]
-    right = whole or [shape for shape, fine in shapes.items() if fine]
-    wrong = [shape for shape, fine in shapes.items() if not fine]
+    right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
-    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
-    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
-    multiples: dict[int, list[int]] = {}
-    for i in range(len(roles)):
-        fits = (side for side in {*own, 1, 2, 4, 8, 16, 32, 64, 128}
-                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
-        multiples.setdefault(max(fits), []).append(i)
-    multiples.pop(1, None)
-    for shape in wrong:
-        if not any(shape.dimensions[i] % side for side in multiples for i in multiples[side]):
-            return ""
+    roles = right[0].__match_args__
     told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
             f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
-            for side, which in multiples.items())  # fmt: skip
-    return f"it is right where {' and '.join(told)}"
+            for side, which in multiples(shapes, bench).items())  # fmt: skip
+    said = " and ".join(told)
+    return said and f"it is right where {said}"
+
+
+def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
+    """Those where the kernel is right, whole C if there are any, and those where it is not."""
+    whole = [shape for shape, fine in shapes.items() if fine is True]
+    right = whole or [shape for shape, fine in shapes.items() if fine]
+    return right, [shape for shape, fine in shapes.items() if not fine]
+
+
+def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, list[int]]:
+    """The dimensions of which each number has to be a factor, so that the kernel is right; none, if
+    that does not tell where it is."""
+    right, wrong = told_apart(shapes)
+    tiles = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    found: dict[int, list[int]] = {}
+    for i in range(1 if bench.signature.square else len(right[0].dimensions)):
+        fits = (side for side in {*tiles, 1, 2, 4, 8, 16, 32, 64, 128}
+                if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
+        found.setdefault(max(fits), []).append(i)
+    found.pop(1, None)
+    return {} if any(fit(shape, found) for shape in wrong) else found
+
+
+def fit(shape: Shape, found: Mapping[int, list[int]]) -> bool:
+    """Whether a shape's dimensions are such multiples."""
+    return not any(shape.dimensions[i] % side for side, which in found.items() for i in which)

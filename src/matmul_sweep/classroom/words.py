@@ -104,7 +104,7 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         return
     yield f"\n  In all: {verdict.rule}."
     found = re.search(r"where (.*) (?:is a multiple|are multiples) of \d+$", verdict.rule)
-    if not found:
+    if not found or not verdict.mistakes:
         return
     terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
     multiple = math.lcm(*map(int, re.findall(r"multiples? of (\d+)", verdict.rule)))
@@ -142,14 +142,17 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{kernel} is correct{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
+        said = "is correct" + " as its program launches it" * bool(verdict.rule)
+        return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
     if verdict.mistakes:
         mistake = verdict.mistakes[0]
         where = f", line {mistake.line}" if mistake.line else ""
-        return f"{kernel} is not correct: {mistake.kind}{where}, at {mistake.run.shape}"
+        right = re.match(r"it is right( where .*)", verdict.rule)
+        but = f" except{right[1]}" if right else ""
+        return f"{kernel} is not correct{but}: {mistake.kind}{where}, at {mistake.run.shape}"
     return f"{kernel}: {verdict.message}"
 
 
@@ -235,23 +238,10 @@ def page_of(verdict: Verdict) -> str:
     shapes = ", ".join(f"{shape} {told[fine]}" for shape, fine in verdict.shapes.items())
     terms = "".join(
         f"<dt>{term}</dt><dd>{html.escape(meaning)}</dd>"
-        for term, meaning in {**terms_of_shapes(verdict), **TERMS}.items() if term in text
+        for term, meaning in TERMS.items() if term in text
     )  # fmt: skip
     parts += [f"<h2>Words</h2><dl>{terms}</dl>",
               f"<h2>Shapes</h2><p>{shapes}</p>", "<h2>Source</h2>",
               highlight(source.text, CudaLexer(stripnl=False), formatter)]  # fmt: skip
     title = html.escape(printable(f"{source.path.name}: {headline(verdict)}"))
     return PAGE.format(title=title, style=formatter.get_style_defs(), body="\n".join(parts))
-
-
-def terms_of_shapes(verdict: Verdict) -> dict[str, str]:
-    """What the numbers of a shape are, in the kernel's own names."""
-    signature = verdict.program.signature
-    roles = next(iter(verdict.shapes)).__match_args__ if verdict.shapes else ()
-    names = ", ".join(f"{role} is {signature.name_of(role)}" for role in roles)
-    if signature.square:
-        names = f"all are {signature.terms_name}"
-    what = {"gemm": "m×n×k: C has m rows and n columns, and sums of k products",
-            "gram": "m×n: A has m rows and n columns"}  # fmt: skip
-    meaning = what["gram" if signature.operation.symmetric else "gemm"]
-    return {" at ": f"{meaning}{'; here ' + names if names else ''}"}

@@ -1,0 +1,150 @@
+"""When a failure is a verdict, and when it is a question.
+
+A kernel is wrong for certain where it fails as its own file launches it, or however what nobody
+said may be meant. What a trial had to assume, and may be why it failed, is asked instead.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from matmul_sweep.classroom.experiments import Bench
+from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
+from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
+from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
+from matmul_sweep.classroom.source import question, word_set
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
+
+# What a matrix, or a number, that was taken for another one looks like.
+MISREAD = {
+    "wrong index", "lost terms", "out of bounds", "crash", "misaligned access", "race",
+    "elements not written", "wrong result", "wrong result stored",
+}  # fmt: skip
+OF_LAUNCH = {*[*CURES][:6]}  # what breaks it, or another one mends
+OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
+# Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
+PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
+         "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
+SAYS_TRANSPOSED = re.compile(
+    r"(?i:transpos|col(?:umn)?[-_ ]?major)|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
+)
+# What a kernel does beside a product.
+BESIDE = re.compile(
+    r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
+    r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
+)
+
+
+def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> UserError | None:
+    """The question that stands in the place of a failure, or None where it is certain. worst: its
+    worst mistake; shapes: whether C is right there. Where it is, or would be with another launch
+    than the file's, the kernel was read as it is meant."""
+    unsure = bench.signature.unsure  # of which a square shape tells nothing
+    was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
+        fine and min(shape.dimensions) > 1 and not (unsure and shape.square)
+        for shape, fine in shapes.items()
+    )
+    where = f"{bench.program.source.path}: {bench.program.kernel.name}"
+    asked = of_grid(bench, where, was_read) if worst.kind in OF_GRID else iter(())
+    if not was_read:
+        nowhere = f"{where} is correct at none of the shapes tried"
+        read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
+        asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
+    return next(asked, None)
+
+
+def of_grid(bench: Bench, where: str, was_read: bool) -> Iterator[UserError]:
+    """Questions about the grid: that of a program which launches the kernel with one that cannot
+    be read; how large C is, if a program launches others, and this one has one block."""
+    program, launch, (x, y, _) = bench.program, bench.launch, bench.launch.block
+    own = program.in_file
+    if own and not (own.far and own.far.grid) and not launch.grid and not launch.blocks:
+        leaves = "fails with a guessed grid, because its program's is not known: what is it"
+        yield question(f"{where} {leaves}", "grid='(n+15)/16,(m+15)/16'")
+    if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
+        one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
+        yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")
+
+
+def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
+    """Questions about which number is which dimension, if the file has a product at all."""
+    signature, source = bench.signature, bench.program.source
+    if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
+        yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
+    if signature.again:
+        yield question_of_more({signature.again: "16"}, where)
+    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH:
+        names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
+        yield question_of_roles(names, str(source.path))
+
+
+def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
+    """Questions about numbers of a template and macros, the block, and its part of C."""
+    program, launch, own = bench.program, bench.launch, bench.program.in_file
+    said = nowhere.removeprefix(f"{program.source.path}: ")
+    numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
+    if numbers and not launch.possible:
+        yield from filter(None, [question_of_guess(program.source, launch, said)])
+    if given := " ".join(map("=".join, open_macros(program).items())):
+        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
+    if launch.possible or ("block" in launch.guessed and (program.kernel.template or own)):
+        yield question_of_block(program)
+    if bench.signature.open_rows and not program.launch.tile:
+        part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
+        yield question(f"{nowhere}. {part}", "tile=32x32")
+
+
+def open_macros(program: Program) -> dict[str, str]:
+    """The numbers that a kernel uses, and the file defines only if nobody has before."""
+    words = {*re.findall(r"\w+", program.kernel.body)} - program.launch.constants.keys()
+    known = known_values(program.source, {})
+    return {name: str(known[name]) for one in program.source.sources for name in one.macros
+            if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
+
+
+def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
+    """Questions about what is computed: what is no plain product, which matrix is which."""
+    program, signature, operation = bench.program, bench.signature, bench.signature.operation
+    if operation.dtype == "int8" and not operation.output.startswith("int"):
+        yield UserError(f"{nowhere}: its bytes seem to be codes of numbers")
+    if kind not in MISREAD or signature.settled:
+        return
+    if found := BESIDE.search(program.kernel.body):
+        line = Teller.line_of(program, re.escape(found[0]))
+        said = f"line {line} has `{found[0]}`, and what it does beside A·B cannot be judged"
+        yield UserError(f"{nowhere}, and no plain product: {said}; take it out")
+    if not are_plain(bench):
+        a, b, c, m, n, k = map(signature.name_of, "ABCmnk")
+        said = f"as {a} of {m}×{k} times {b} of {k}×{n}, nor with one of them transposed"
+        said = f"as {a}ᵀ·{a}" if operation.symmetric else said
+        yield question(f"{nowhere} {said}: is {c} to be so", "order=rows")
+
+
+def question_of_block(program: Program) -> UserError:
+    """Which block a kernel takes, and which numbers its template, if these are a guess too."""
+    launch, usual = program.launch, usual_blocks(program.source, program.kernel)[0]
+    numbers = [one for one in launch.constants if one in launch.guessed]
+    block = "x".join(str(side) for side in usual if side > 1)
+    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
+    asked = f"{program.source.path}: which block does {program.kernel.name} take"
+    return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
+
+
+def are_plain(bench: Bench) -> bool:
+    """Whether the matrices have the names that every course gives them; a single one that is
+    square could be meant in many ways."""
+    signature, of = bench.signature, bench.signature.operation
+    named = (PLAIN[role] & {*words_of(signature.name_of(role))} for role in of.matrices[:-1])
+    return all(named) and not (of.symmetric and signature.square)
+
+
+def storage(bench: Bench, words: str, setting: str) -> UserError | None:
+    """How a matrix is stored, if the kernel is right with another way: a mistake where the names
+    are those of every course, and the file never speaks of it."""
+    says = SAYS_TRANSPOSED.search(bench.program.source.text)
+    if are_plain(bench) and (bench.signature.operation.symmetric or not says):  # all say AᵀA
+        return None
+    asked = f"{bench.program.source.path}: {bench.program.kernel.name} is right if {words}"
+    return question(f"{asked}: is it made for that", setting)
