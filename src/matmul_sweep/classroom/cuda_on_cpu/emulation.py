@@ -55,7 +55,9 @@ FLAGS = [
 # The shared memory of other kernels in the source does not count.
 LINK_FLAGS = ["-Wl,--gc-sections"]
 # Of a watched kernel, calls of the C library that gcc does not instrument.
-REDIRECTED = [f"--redefine-sym={name}=watched_{name}" for name in ("memcpy", "memmove", "memset")]
+REDIRECTED = [
+    f"--redefine-sym={name}=watched_{name}" for name in ("memcpy", "memmove", "memset")
+]  # fmt: skip
 # CUDA's headers, and how g++ misses those without a counterpart here.
 HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)(?:\.\w+)?"
 FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
