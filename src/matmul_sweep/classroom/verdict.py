@@ -356,7 +356,17 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     found = multiples(shapes, bench)
     of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
     made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
-    return fit(own, found) if found else bool(made_for_it)
+    if found:  # but one that minds edges is meant for other sizes, too
+        return fit(own, found) and not minds_edges(bench)
+    return bool(made_for_it)
+
+
+def minds_edges(bench: Bench) -> bool:
+    """Whether a kernel compares anything but the counter of a loop with the size of a matrix."""
+    body = re.sub(r"\b(?:for|while)\s*\([^;{}]*(?:;[^;{}]*;[^{};]*?)?\)", "",
+                  bench.program.kernel.body)  # fmt: skip
+    sizes = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
+    return any(re.search(rf"[<>]=?\s*\(?{size}\b|\b{size}\s*[<>]", body) for size in sizes)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
