@@ -462,6 +462,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a grid of literals": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
         "f is correct as its program launches it(?s:.*)where n is a multiple of 16"),
+    "an edge that lets one more in, which a grid of literals hides": (
+        kernel().replace("i >= n ||", "i > n ||") + OWN_SIZES, "",
+        "f is not correct(?s:.*)out of bounds"),
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",

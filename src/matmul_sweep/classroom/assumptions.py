@@ -10,7 +10,7 @@ from itertools import chain
 
 from matmul_sweep.classroom.experiments import Bench
 from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
-from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, Teller
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
 from matmul_sweep.classroom.source import question, word_set
@@ -22,7 +22,6 @@ MISREAD = {
     "wrong index", "lost terms", "out of bounds", "crash", "misaligned access", "race",
     "elements not written", "wrong result", "wrong result stored",
 }  # fmt: skip
-OF_LAUNCH = {*[*CURES][:6]}  # what breaks it, or another one mends
 OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
@@ -75,7 +74,7 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
-    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH:
+    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH.keys():
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, str(source.path))
 

@@ -18,7 +18,7 @@ from matmul_sweep.classroom.syntax import line_of
 
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
 # what breaks the launch, then what makes C wrong.
-CURES = {
+OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
     "too many threads": "",
     "too much shared memory": "",
@@ -26,6 +26,8 @@ CURES = {
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
     "the other way round: give the grid in this order",
     "too little shared memory": "ask for all that the kernel uses",
+}
+CURES = OF_LAUNCH | {
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
     "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers "

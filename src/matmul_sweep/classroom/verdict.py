@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.assumptions import (
-    OF_LAUNCH,
-    decisive,
-    storage,
-)
+from matmul_sweep.classroom.assumptions import decisive, storage
 from matmul_sweep.classroom.conventions import (
     TURNED,
     by_fragments,
@@ -42,7 +38,7 @@ from matmul_sweep.classroom.launching import (
     template_arguments,
     used_constants,
 )
-from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import (
     CompileMistake,
