@@ -24,6 +24,7 @@
 // Takes       m and k of multiples of 8: TMA wants rows that begin at 16 bytes, C's too.
 //
 // Traffic     2k(1/(CLUSTER_M·TILE_M) + 1/(CLUSTER_N·TILE_N)) bytes from the L2 per element of C.
+//             Rows of A that do not begin at lines of 128 bytes take two of them each, so clusters count twice there.
 // Removes     The way of sums through the L2, and the second store of each tile.
 // Limit       The start of a block, its first slab and its store; from some 1000×1000 on twice the products.
 #include "../hopper_tile.cuh"
