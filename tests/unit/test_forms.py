@@ -661,6 +661,9 @@ READ = {
     "what instantiates a launch": ("template <class T, int S>\n" + kernel() + "template <int S> "
         "void go(int n) { f<float, S><<<dim3(n / S, n / 8), dim3(S, 8)>>>(0, 0, 0, n); }\n"
         "template void go<4>(int n);", "n=m; 4x8, 6x3"),
+    "a launch behind a lambda": (
+        kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
+        "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
     "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
     "letters beside words": (
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
