@@ -2,6 +2,7 @@
 others."""
 
 import math
+import operator
 import re
 import tempfile
 import time
@@ -349,12 +350,16 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     factors = {one.run.factors for one in verdict.mistakes}
     if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
         return False
-    found = multiples(shapes, bench)
-    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
-    made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
+    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
+    whole = shapes.get(own) is True or bench.launch.blocks  # some blocks do not show all of C
+    if not (whole or all(map(operator.ge, grid, bench.launch.covering(own)))):
+        return False
+    of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
-        return fit(own, found) and not minds_edges(bench)
-    return bool(made_for_it)
+        return fit(own, found) and (all(of_launch) or not minds_edges(bench))
+    one_block = bench.launch.program and bench.launch.program.one_block
+    made_for_it = of_launch[0] and (min(grid[:2]) > 1 or one_block)
+    return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
 
 
 def minds_edges(bench: Bench) -> bool:
