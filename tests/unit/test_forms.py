@@ -112,6 +112,21 @@ BY_ONE_INDEX = """int {0} = {1}; if ({0} < n) for (int {2} = 0; {2} < n; {2}++) 
 OVERLAPPING = tiled(
     "x = threadIdx.x, y = threadIdx.y", "As[]; extern __shared__ float Bs[]"
 ).replace("__shared__ float As", "extern __shared__ float As")
+WIDE_TILE = f"""#define WIDTH 1024
+#define HEIGHT 1024
+__global__ void f({MATRICES})
+{{
+    __shared__ float line[256];
+    int x = blockIdx.x * 256 + threadIdx.x, y = blockIdx.y * WIDTH;
+    for (int j = 0; j < 256; j += 32) {{
+        float sum = 0;
+        for (int p = 0; p < WIDTH; p++) sum += A[y + p] * B[p * WIDTH + x + j];
+        line[threadIdx.x + j] = sum;
+        C[y + x + j] = line[threadIdx.x + j];
+    }}
+}}
+void go(float* A, float* B, float* C) {{ f<<<dim3(WIDTH / 256, HEIGHT), 32>>>(A, B, C); }}
+"""
 BY_COLUMNS = {"a": "A[i + p * m]", "b": "B[p + j * k]", "c": "C[i + j * m]"}
 RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 {
@@ -648,6 +663,41 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 }  # fmt: skip
 
 
+VERDICTS |= {
+    "numbers in another order than the kernel's": (
+        rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
+        "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
+        "; }", "", "f is not correct: grid too small"),
+    "a grid rounded down for a size that is a multiple": (
+        "#define N 512\n" + kernel() + "void go(float* A, float* B, float* C) "
+        "{ f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>(A, B, C, N); }", "",
+        "f is correct as its program launches it(?s:.*)grid too small"),
+    "a block as large as C": (
+        kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
+        "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
+        "f is correct as its program launches it(?s:.*)too many threads"),
+    "a tile wider than the sizes that are tried": (WIDE_TILE, "",
+        "f is correct(?s:.*)256x256x256 alone(?s:.*)1×256×1 blocks"),
+    "how often it computes": (
+        "#define N 64\n" + FIXED.replace("float* C", "float* C, int often")
+        .replace("float sum", "for (int l = 0; l < often; l++) { float sum")
+        .replace("= sum;", "= sum; }")
+        + "void go(float* A, float* B, float* C) { f<<<dim3(4, 4), dim3(16, 16)>>>(A, B, C, 3); }",
+        "", "f is correct(?s:.*)64x64x64 alone"),
+    "a size that is called a tile": (
+        kernel(f"{MATRICES}, int TILE_DIM").replace("int i", "const int n = TILE_DIM, i"), "",
+        "f is correct"),
+    "an address in a template": (
+        "template <int S> " + kernel(SQUARE.replace("float*", "float* __restrict__"), "x").replace(
+        "sum +=", """{ float x; asm("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(&A[i * n + p * S]));
+        sum +=""").replace("n + j]);", "n + j]); }")
+        + "void go(float* A, float* B, float* C, int n) "
+        "{ f<1><<<dim3(n / 8 + 1, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); }", "", "f is correct"),
+    "a condition of C++20": (
+        "template <int S> requires (S > 1)\n" + kernel(), "", "it is C\\+\\+20, and a trial reads"),
+}  # fmt: skip
+
+
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 READ = {
     "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
@@ -661,6 +711,9 @@ READ = {
     "what instantiates a launch": ("template <class T, int S>\n" + kernel() + "template <int S> "
         "void go(int n) { f<float, S><<<dim3(n / S, n / 8), dim3(S, 8)>>>(0, 0, 0, n); }\n"
         "template void go<4>(int n);", "n=m; 4x8, 6x3"),
+    "a launch behind a lambda": (
+        kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
+        "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
     "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
     "letters beside words": (
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
@@ -745,6 +798,22 @@ QUESTIONS = {
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
         "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
         "fails with a guessed grid"),
+    "a grid that only large matrices have along z": (
+        kernel().replace(COL, "(blockIdx.z * gridDim.x + blockIdx.x) * 16 + threadIdx.x").replace(
+        " || j >= n", "") + "void go(float* A, float* B, float* C, int n) { int w = n / 1024 * 256;"
+        "int z = (n + w - 1) / w; f<<<dim3((n / 16 + z - 1) / z, n / 16, z), dim3(16, 16)>>>(A, B, "
+        "C, n); }", "fails with a guessed grid"),
+    "a size that is called a tile, and what is no product": (
+        kernel(f"{MATRICES}, int TILE_DIM", b="B[p * n]").replace(
+        "int i", "const int n = TILE_DIM, i"), "takes TILE_DIM: which is which"),
+    "a size of a name that says nothing, and how often it computes": (
+        FIXED.replace("N", "Asize").replace("p < Asize", "p < often").replace(
+        "float* C", "float* C, int often").replace("* Asize", "* 64"), "takes no dimensions"),
+    "how often it computes, if that is long": (
+        VERDICTS["how often it computes"][0].replace("C, 3)", "C, 300)"),
+        "takes often beside its dimensions"),
+    "a choice that is called a dimension": (
+        "#define SHARED 1\n" + FIXED.replace("N", "SHARED"), "takes no dimensions"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),

@@ -28,8 +28,9 @@ WORDS = [
     ('s[x] = A[x]; __syncthreads(); float4 v; if (x % 4 == 0) { asm volatile("ld.shared.v4.f32 '
      '{%0, %1, %2, %3}, [%4+0];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(to));'
      " y = v.x + 10 * v.w; }", np.where(LANES % 4 == 0, 11 * LANES + 30, 0)),
-    ('asm("ld.global.nc.L1::no_allocate.L2::128B.f32 %0, [%1+4];" : "=f"(y) : "l"(A + x));',
-     (LANES + 1) % 64),
+    ('asm("ld.global.nc.L1::no_allocate.L2::128B.f32 %0, [%1+4];" : "=f"(y) : "l"(A + x));'
+     ' float z; asm("ld.global.f32 %0, [%1+-4];" : "=f"(z) : "l"(A + x + 2)); y += z;',
+     2 * ((LANES + 1) % 64)),
     ('asm volatile("red.shared.add.f32 [%0], %1;" :: "r"(to - x * 4), "f"(A[x]));'
      ' __syncthreads(); y = s[0];',
      LANES.sum()),
@@ -169,6 +170,7 @@ def test_ldmatrix_and_stmatrix_move_matrices(count, trans, tmp_path):
         ('asm volatile("wgmma.fence.sync.aligned;");', "wgmma.fence.sync.aligned"),
         ('asm("add.s32 %0, %0, 1; vadd.s32.s32.s32 %0, %0, %0;" : "+r"(x));', "vadd.s32.s32.s32"),
         ('asm volatile("cp.async.bulk.commit_group;");', "cp.async.bulk.commit_group"),
+        (f'asm("{"add.s32 %0, %0, 1;" * 25}" : "+r"(x));', "beyond the 24th of one asm"),
     ],
 )
 def test_an_unknown_instruction_is_named(statement, named, tmp_path):

@@ -46,7 +46,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
         for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
-    asked = of_grid(bench, where, was_read) if worst.kind in OF_GRID else iter(())
+    asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
         read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
@@ -54,12 +54,15 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     return next(asked, None)
 
 
-def of_grid(bench: Bench, where: str, was_read: bool) -> Iterator[UserError]:
+def of_grid(bench: Bench, where: str, worst: Mistake, was_read: bool) -> Iterator[UserError]:
     """Questions about the grid: that of a program which launches the kernel with one that cannot
-    be read; how large C is, if a program launches others, and this one has one block."""
+    be read, at least along z; how large C is, if a program launches others, and this one has one
+    block."""
     program, launch, (x, y, _) = bench.program, bench.launch, bench.launch.block
     own = program.in_file
-    if own and not (own.far and own.far.grid) and not launch.grid and not launch.blocks:
+    deep = launch.depth > 1 and not launch.grid_of_file(worst.run.shape)
+    known = own and own.far and own.far.grid and not deep
+    if own and not known and not launch.grid and not launch.blocks:
         leaves = "fails with a guessed grid, because its program's is not known: what is it"
         yield question(f"{where} {leaves}", "grid='(n+15)/16,(m+15)/16'")
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:

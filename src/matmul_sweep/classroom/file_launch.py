@@ -176,6 +176,11 @@ class FileLaunch:
         return self.far is not None and self.own.grid == self.far.grid
 
     @property
+    def one_block(self) -> bool:
+        """Whether its only block grows with C."""
+        return self.constant and self.far is not None and self.far.block != self.own.block
+
+    @property
     def follows(self) -> bool:
         """Whether its grid changes with constants of the file that were made small: one of literals
         is for their own values."""

@@ -456,6 +456,12 @@ class Host:
         self.set(text_of(argument, self.text), after, line_of(node))
         return after
 
+    def value_lambda_expression(self, node: Node) -> Value:
+        """Its body, which may launch; what returns there is the lambda."""
+        with suppress(Returned):
+            self.run(node.child_by_field_name("body"))
+        return None
+
     def value_compound_literal_expression(self, node: Node) -> Value:
         return extents_of(self.list_of(node.child_by_field_name("value")))
 

@@ -107,8 +107,8 @@ class Launch:
         if self.program is None or told is None or told.block is None:
             return None
         own = shape == self.program.own_shape and self.program.follows
-        known = not self.program.constant and not self.program.signature.open_rows
-        return told.grid if own or known else self.fixed
+        known = not self.program.constant or self.program.one_block
+        return told.grid if own or (known and not self.program.signature.open_rows) else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
         """The launch at a shape, or with another grid."""

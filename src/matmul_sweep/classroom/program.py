@@ -310,6 +310,8 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
         return CompileMistake(0, one_line([*worst, *lines][0]))
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = UNDECLARED.search(message)
+    if re.search(r"\b(?:requires|concept|consteval)\b", source.line(line)):
+        message += "; it is C++20, and a trial reads C++17"
     if undeclared or "namespace name" in message:
         message += source.perhaps_left_out
     condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)

@@ -4,9 +4,9 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import gcd
+from math import gcd, lcm
 
 from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
@@ -176,9 +176,15 @@ def signature_of(
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
-    roles |= {name: role for name in numbers
+    constants = constants_as_parameters(sizes, letters, operation, settings)
+    beside = {name: role for name in numbers
               if name not in said and (role := role_beside(name, letters))}  # fmt: skip
+    alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
+    roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
+    if len(numbers) == 1 and only_counts(numbers[0], kernel.body):  # how often, in a benchmark
+        roles |= {name: f"{GIVEN}{name}" for name in numbers}
+        numbers = []
     areas = {*numbers} & products_passed(source, kernel)
     if len(numbers) > len(areas) > 0:
         roles |= {name: f"{GIVEN}{name}" for name in areas}
@@ -191,14 +197,13 @@ def signature_of(
     if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
         numbers = [name for name in numbers if name not in told]
-    constants = constants_as_parameters(sizes, letters, operation, settings)
     in_macros = {*re.findall(r"\w+", " ".join(source.names.values()))}
     if constants and in_macros.isdisjoint(numbers) and all(map(kernel.leaves, numbers)):
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
     dimensional = dimensions(numbers, letters, extents, operation, settings, where)
-    unsure, again = not dimensional, next(iter(repeated(dimensional)), "")
+    unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
     signature = Signature(
@@ -228,6 +233,12 @@ def matrices_among(
     return pointers, roles
 
 
+def only_counts(name: str, body: str) -> bool:
+    """Whether a number does nothing but end a loop: a length of rows is in an index, too."""
+    ends = len(re.findall(rf"<=?\s*{name}\s*;", body))
+    return not SIZE_NAME.fullmatch(name) and ends == len(re.findall(rf"\b{name}\b", body)) > 0
+
+
 def products_passed(source: Source, kernel: Kernel) -> set[str]:
     """The parameters for which the program passes a product of two variables: the size of a matrix,
     and no dimension."""
@@ -250,19 +261,22 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
     return replace(signature, parameters=tuple(parameters), sizes=own)
 
 
-def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+def small_sizes(sizes: Mapping[str, int], sides: Iterable[int]) -> dict[str, int]:
     """The same dimensions, divided until none is larger than a CPU can try, so that each is a
     multiple of the same tiles as before, or else of the same power of two, and no two become alike,
-    if that can be."""
-    if max(sizes.values(), default=0) <= LARGEST_SIZE:
+    if that can be. sides: of the kernel's own tiles."""
+    wide = [side for side in sides
+            if side > LARGEST_SIZE and not any(one % side for one in sizes.values())]  # fmt: skip
+    largest, tiles = max(LARGEST_SIZE, *wide, 0), lcm(TILES, *wide)
+    if max(sizes.values(), default=0) <= largest:
         return dict(sizes)
     small: dict[int, int] = {}
     for value in sorted({*sizes.values()}, reverse=True):
-        power = min(value & -value, LARGEST_SIZE)
+        power = min(value & -value, largest)
         divided = (value // by for by in range(1, max(1, value // SMALLEST_SIZE) + 1)
-                   if value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES))  # fmt: skip
-        found = {one for one in divided if one <= LARGEST_SIZE}
-        found = found or {*range(power, LARGEST_SIZE + 1, 2 * power)}
+                   if value % by == 0 and gcd(value, tiles) == gcd(value // by, tiles))  # fmt: skip
+        found = {one for one in divided if one <= largest}
+        found = found or {*range(power, largest + 1, 2 * power)}
         small[value] = max(found - {*small.values()}, default=max(found))
     return {name: small[value] for name, value in sizes.items()}
 
@@ -314,7 +328,7 @@ def parsed(
                 )  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
-    if inside and "[" in told.text:
+    if inside and re.search(rf"\b{told.name}\s*\[", told.text):
         instead = f"write `{kind} rows, columns` for extents, and `{kind}* data` for a matrix"
         raise UserError(f"{where}: a struct has the array '{told.text}'; {instead}")
     if told.pointers > 1:
@@ -372,8 +386,9 @@ def constants_as_parameters(
     say so, or the only one that is called N, SIZE or the like."""
     said = {settings[role] for role in ("m", "n", "k") if role in settings}
     extents = EXTENTS[len(operation.shape.__match_args__)]
-    names = [name for name in sizes if name in said
-             or (role_of(name, letters, extents) and not TILED & {*words_of(name)})]  # fmt: skip
+    names = [name for name in sizes if name in said or (
+             role_of(name, letters, extents) and not TILED & {*words_of(name)}
+             and sizes[name] > 1)]  # fmt: skip
     alone = [name for name in sizes if SIZE_NAME.fullmatch(name)]
     if len(names) < 2 and len(alone) == 1:
         names = alone

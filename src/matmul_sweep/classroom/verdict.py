@@ -2,6 +2,7 @@
 others."""
 
 import math
+import operator
 import re
 import tempfile
 import time
@@ -35,8 +36,10 @@ from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
     question_of_guess,
+    shared_arrays,
     template_arguments,
     used_constants,
+    valued,
 )
 from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
@@ -49,7 +52,10 @@ from matmul_sweep.classroom.program import (
 )
 from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import (
+    EXTENTS,
     Parameter,
+    only_counts,
+    role_of,
     rows_of_grid,
     signature_of,
     small_sizes,
@@ -67,6 +73,7 @@ UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
+MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
@@ -221,8 +228,13 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
-    if (small := small_sizes(signature.sizes) | told) != signature.sizes:
-        texts = {name: str(value) for name, value in small.items()}
+    sides = [valued(text, values) or 0 for one in shared_arrays(kernel) for text in one]
+    if (small := small_sizes(signature.sizes, sides) | told) != signature.sizes:
+        # With the sizes of the same value that only the program around it uses.
+        alike = {str(signature.sizes[name]): str(value) for name, value in small.items()}
+        texts = {name: alike[text] for name, text in source.names.items()
+                 if text in alike and role_of(name, {}, EXTENTS[3])}  # fmt: skip
+        texts |= {name: str(value) for name, value in small.items()}
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
@@ -233,6 +245,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
 
     def number(one: Parameter) -> str:
         passed = own_launch.expression(one.position) if own_launch else ""
+        if passed.isdecimal() and int(passed) > MOST_ROUNDS and only_counts(one.name, kernel.body):
+            passed = ""
         default = kernel.parameters[one.position].text.partition("=")[2]
         return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
 
@@ -349,12 +363,16 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     factors = {one.run.factors for one in verdict.mistakes}
     if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
         return False
-    found = multiples(shapes, bench)
-    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
-    made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
+    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
+    whole = shapes.get(own) is True or bench.launch.blocks  # some blocks do not show all of C
+    if not (whole or all(map(operator.ge, grid, bench.launch.covering(own)))):
+        return False
+    of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
-        return fit(own, found) and not minds_edges(bench)
-    return bool(made_for_it)
+        return fit(own, found) and (all(of_launch) or not minds_edges(bench))
+    one_block = bench.launch.program and bench.launch.program.one_block
+    made_for_it = of_launch[0] and (min(grid[:2]) > 1 or one_block)
+    return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
 
 
 def minds_edges(bench: Bench) -> bool:

@@ -22,7 +22,7 @@ struct Operand {
 };
 
 template <typename Value>
-__forceinline__ Operand input(const Value& value)
+__forceinline__ Operand input(const Value value)  // a template's g++ binds no &A[i] of restrict
 {
     static_assert(sizeof(Value) <= 8, "a register has at most 8 bytes");
     Operand made = {nullptr, sizeof(Value), 0};

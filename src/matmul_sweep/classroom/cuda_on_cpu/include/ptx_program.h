@@ -123,7 +123,8 @@ struct Program {
 
     constexpr explicit Program(const char* source) : at(source)
     {
-        for (skip(); *at; skip()) read_statement();
+        for (skip(); *at && count < most; skip()) read_statement();
+        if (*at) note_unknown(text("beyond the 24th of one asm"));
         at = nullptr;
     }
 
@@ -200,7 +201,9 @@ private:
             } else if (*at == '+') {
                 ++at;
                 skip();
-                arguments[argument_count - 1].offset += int64_t(read_number());
+                const bool minus = *at == '-';
+                at += minus;
+                arguments[argument_count - 1].offset += int64_t(read_number()) * (minus ? -1 : 1);
             } else {
                 arguments[argument_count++] = read_argument();
             }
