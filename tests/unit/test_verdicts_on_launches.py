@@ -39,6 +39,11 @@ DYNAMIC = KERNEL.replace(
 ) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
 OTHER_BLOCK = "// try: block=16x16\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
 WHOLE = RIGHT.replace("float", "int")
+# A size of which only some of the blocks run.
+MAIN = RIGHT.replace(
+    "void go(float* a, float* b, float* c, int m, int n, int k) {",
+    "int main() { float *a, *b, *c; int m = 300, n = 500, k = 200;",
+)
 STRIDING = (
     (
         f"__global__ void f({ANY}) {{\nfor (int col = blockIdx.x * 64 + threadIdx.x; col < n; "
@@ -60,6 +65,8 @@ VERDICTS = {
     "rounds down": (RIGHT, "(n + 15) / 16", "n / 16", "grid too small, line 8(?s:.*)round up"),
     "exchanged": (RIGHT, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
                   "grid exchanged, line 8"),
+    "exchanged in main": (MAIN, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
+                          "f is not correct(?s:.*)grid exchanged in line 8"),
     "comma": (RIGHT, "f<<<grid, block", "f<<<grid, (16, 16)", "comma for dim3, line 9(?s:.*)dim3"),
     "too many threads": (RIGHT, "block(16, 16)", "block(64, 32)", "too many threads, line 7"),
     "more than the bound": (RIGHT, "void f", "void __launch_bounds__(64) f",

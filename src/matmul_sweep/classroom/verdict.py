@@ -350,7 +350,10 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
         return False
     found = multiples(shapes, bench)
-    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(bench.launch.at(own).grid[:2]) > 1
+    grid, whole = bench.launch.at(own).grid, bench.launch.covering(own)
+    # Of a large C only some blocks ran, and what no block writes was not seen.
+    covers = shapes.get(own) != SAMPLED or not np.less(grid, whole).any()
+    of_launch = verdict.mistakes[0].kind in OF_LAUNCH and min(grid[:2]) > 1 and covers
     made_for_it = shapes.get(own) and (of_launch or bench.is_for_one_size)
     if found:  # but one that minds edges is meant for other sizes, too
         return fit(own, found) and not minds_edges(bench)
