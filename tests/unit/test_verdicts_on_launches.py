@@ -44,6 +44,11 @@ MAIN = RIGHT.replace(
     "void go(float* a, float* b, float* c, int m, int n, int k) {",
     "int main() { float *a, *b, *c; int m = 300, n = 500, k = 200;",
 )
+BATCHED = (
+    RIGHT.replace("int k)", "int k, int batch)").replace("m, n, k)", "m, n, k, batch)")
+    .replace("(m + 15) / 16)", "(m + 15) / 16, batch)")
+    .replace("if (row", "if (blockIdx.z >= batch || row")
+)  # fmt: skip
 STRIDING = (
     (
         f"__global__ void f({ANY}) {{\nfor (int col = blockIdx.x * 64 + threadIdx.x; col < n; "
@@ -67,6 +72,8 @@ VERDICTS = {
                   "grid exchanged, line 8"),
     "exchanged in main": (MAIN, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
                           "f is not correct(?s:.*)grid exchanged in line 8"),
+    "of a batch": (BATCHED, "", "", r"f is correct(?s:.*); as in line 9\."),
+    "comma of a batch": (BATCHED, "grid((", "grid = ((", "comma for dim3, line 8"),
     "comma": (RIGHT, "f<<<grid, block", "f<<<grid, (16, 16)", "comma for dim3, line 9(?s:.*)dim3"),
     "too many threads": (RIGHT, "block(16, 16)", "block(64, 32)", "too many threads, line 7"),
     "more than the bound": (RIGHT, "void f", "void __launch_bounds__(64) f",
