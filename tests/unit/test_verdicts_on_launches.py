@@ -89,6 +89,8 @@ VERDICTS = {
     "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result stored, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
+    "slices that take turns": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] = s",
+                               "race, line 4"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
                          "uninitialised C, line 4(?s:.*)cudaMemset"),
     "another alpha": (SCALED, "", "", "f is correct"),
