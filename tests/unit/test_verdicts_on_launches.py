@@ -49,6 +49,7 @@ BATCHED = (
     .replace("(m + 15) / 16)", "(m + 15) / 16, batch)")
     .replace("if (row", "if (blockIdx.z >= batch || row")
 )  # fmt: skip
+PART = RIGHT.replace("float s", "const float* P = A;\nfloat s").replace("A[row", "P[row")
 STRIDING = (
     (
         f"__global__ void f({ANY}) {{\nfor (int col = blockIdx.x * 64 + threadIdx.x; col < n; "
@@ -86,9 +87,12 @@ VERDICTS = {
                                           "elements not written, line 2"),
     "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
                                   "elements not written, line 2"),
+    "a sum that begins with nothing": (WHOLE, "s = 0", "s", "uninitialised variable, line 3"),
+    "a stride of a part": (PART, "P[row * k", "P[row * n", "wrong index, line 4"),
     "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result stored, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
+    "slices that begin with nothing": (SLICED, "s = 0", "s", "uninitialised variable, line 3"),
     "slices that take turns": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] = s",
                                "race, line 4"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
