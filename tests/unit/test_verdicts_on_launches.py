@@ -88,6 +88,7 @@ VERDICTS = {
     "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
                                   "elements not written, line 2"),
     "a sum that begins with nothing": (WHOLE, "s = 0", "s", "uninitialised variable, line 3"),
+    "an int sum": (RIGHT, "float s", "int s", "wrong result, line 3(?s:.*)every sum is 0"),
     "a stride of a part": (PART, "P[row * k", "P[row * n", "wrong index, line 4"),
     "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result stored, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
