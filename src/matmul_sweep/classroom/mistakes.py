@@ -72,8 +72,8 @@ SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or 
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
-    # Adds up products, moves no pointer.
-    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=).*\+=.*\*|=\s*(?:__)?fmaf?(?:_rn)?\s*\(",
+    # Adds up products, moves no pointer, and is no head of a loop.
+    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=|\s*for\b[^)]*\)\s*\{{?$).*\+=.*\*|=\s*\w*fma\w*\s*\(",
     # Puts a product in the place of a sum.
     "sum": r"(?:^|\))\s*\w[\w\[\]]*\s*=(?:[^=;]*(?:\]\s*\*|\*\s*\w+\s*\[)|\s*\w+\s*\*\s*\w+;)",
     "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
@@ -348,8 +348,8 @@ class Teller:
             for one in run.result.findings
             if one["kind"] == "unwritten"
         }
-        added = "atomicAdd" in self.program.kernel.body  # several of them are -inf
-        begun = (np.isfinite(values) | added) & (np.abs(values) > PATTERN)
+        added = re.search("atomicAdd|shfl", self.program.kernel.body)  # several of them are -inf
+        begun = (np.isfinite(values) | bool(added)) & (np.abs(values) > PATTERN)
         if run.result.c.dtype.kind == "i":
             begun = values - run.expected[written] == WHOLE_PATTERN
         if values.size and begun.all():
