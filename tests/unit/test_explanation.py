@@ -76,6 +76,9 @@ SQUARE = {
     "only the last term of a sum is left: each one takes the place of those before":
         lambda a, b: a[:, -1:] @ b[-1:],
     "every second term of a sum is lost": lambda a, b: a[:, ::2] @ b[::2],
+    "every sum is 0: is it an int, or does each term begin it anew?": lambda a, b: 0 * a,
+    "each round takes A one term further on, not 4":
+        lambda a, b: a[:, [0, 1, 2, 3, 1, 2, 3, 4, 2]] @ b,
     "A is read transposed": lambda a, b: a.T @ b,
     "B is read transposed": lambda a, b: a @ b.T,
     "C is written transposed": lambda a, b: (a @ b).T,
@@ -92,6 +95,8 @@ TILED = {
         lambda a, b: np.stack([a[i, i % 4 :: 4].repeat(4) @ b for i in range(8)]),
     "each thread that loads a tile of B takes the row of the other axis":
         lambda a, b: np.stack([a @ b[j % 4 :: 4, j].repeat(4) for j in range(8)], axis=1),
+    "only the last term of a full tile is left: each one takes the place of those before":
+        lambda a, b: a[:, -1:] @ b[-1:],
     "every second tile of 4 terms is lost": lambda a, b: a[:, :4] @ b[:4] + a[:, 8:] @ b[8:],
 }  # fmt: skip
 GRAM = {

@@ -39,6 +39,17 @@ DYNAMIC = KERNEL.replace(
 ) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
 OTHER_BLOCK = "// try: block=16x16\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
 WHOLE = RIGHT.replace("float", "int")
+# A size of which only some of the blocks run.
+MAIN = RIGHT.replace(
+    "void go(float* a, float* b, float* c, int m, int n, int k) {",
+    "int main() { float *a, *b, *c; int m = 300, n = 500, k = 200;",
+)
+BATCHED = (
+    RIGHT.replace("int k)", "int k, int batch)").replace("m, n, k)", "m, n, k, batch)")
+    .replace("(m + 15) / 16)", "(m + 15) / 16, batch)")
+    .replace("if (row", "if (blockIdx.z >= batch || row")
+)  # fmt: skip
+PART = RIGHT.replace("float s", "const float* P = A;\nfloat s").replace("A[row", "P[row")
 STRIDING = (
     (
         f"__global__ void f({ANY}) {{\nfor (int col = blockIdx.x * 64 + threadIdx.x; col < n; "
@@ -60,6 +71,10 @@ VERDICTS = {
     "rounds down": (RIGHT, "(n + 15) / 16", "n / 16", "grid too small, line 8(?s:.*)round up"),
     "exchanged": (RIGHT, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
                   "grid exchanged, line 8"),
+    "exchanged in main": (MAIN, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
+                          "f is not correct(?s:.*)grid exchanged in line 8"),
+    "of a batch": (BATCHED, "", "", r"f is correct(?s:.*); as in line 9\."),
+    "comma of a batch": (BATCHED, "grid((", "grid = ((", "comma for dim3, line 8"),
     "comma": (RIGHT, "f<<<grid, block", "f<<<grid, (16, 16)", "comma for dim3, line 9(?s:.*)dim3"),
     "too many threads": (RIGHT, "block(16, 16)", "block(64, 32)", "too many threads, line 7"),
     "more than the bound": (RIGHT, "void f", "void __launch_bounds__(64) f",
@@ -72,9 +87,15 @@ VERDICTS = {
                                           "elements not written, line 2"),
     "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
                                   "elements not written, line 2"),
+    "a sum that begins with nothing": (WHOLE, "s = 0", "s", "uninitialised variable, line 3"),
+    "an int sum": (RIGHT, "float s", "int s", "wrong result, line 3(?s:.*)every sum is 0"),
+    "a stride of a part": (PART, "P[row * k", "P[row * n", "wrong index, line 4"),
     "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result stored, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)4×8×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
+    "slices that begin with nothing": (SLICED, "s = 0", "s", "uninitialised variable, line 3"),
+    "slices that take turns": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] = s",
+                               "race, line 4"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
                          "uninitialised C, line 4(?s:.*)cudaMemset"),
     "another alpha": (SCALED, "", "", "f is correct"),

@@ -370,7 +370,7 @@ class Bench:
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
-            if found and one.wrong.any() and self.blocks_apart
+            if found and one.wrong.any() and self.blocks_apart and not probes[0].mistaken
             and (order != LINEAR or one.launched.grid[1] == 1)
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))

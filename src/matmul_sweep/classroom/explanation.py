@@ -104,6 +104,8 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     def lost(vague: int, key: str, about: str = "k") -> Explanation:
         return Explanation(vague, "lost terms", key, about)
 
+    added = left.sum(1, keepdims=True) + right.sum(0)
+    yield added, Explanation(1, "wrong result", "elements are added, not multiplied", "added")
     for kept in range(terms):
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
@@ -130,6 +132,12 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         yield left[:, ::2] @ right[::2], lost(1, "every second term of a sum is lost")
     number = np.arange(terms)
     for side in sides_of(run):
+        key = "only the last term of a full tile is left: each one takes the place of those before"
+        yield left[:, -1:] @ right[-1:] * (terms % side == 0), lost(2, key, about="sum")
+        near = number // side + number % side
+        for which, model in (("A", left[:, near] @ right), ("B", left @ right[near])):
+            key = f"each round takes {signature.name_of(which)} one term further on, not {side}"
+            yield model, Explanation(1, "wrong index", key, f"{which} step")
         before = np.where(number < side, number, number - side)
         key = f"each tile of {side} terms but the first is that of the round before"
         yield left[:, before] @ right[before], lost(1, key, "A again")
@@ -168,13 +176,16 @@ def oddities(run: Run) -> Iterator[Explanation]:
         and (np.isfinite(c) & (c == np.round(c))).all()
         and np.any(np.abs(run.expected[run.wrong]) > CLOSE)
     ):
-        yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "C")
+        yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "type")
+    if fractions and run.wrong.all() and not c.any():
+        key = "every sum is 0: is it an int, or does each term begin it anew?"
+        yield Explanation(1, "wrong result", key, "type")
     off = (c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
         yield Explanation(1, "wrong result", f"every sum is {off.mean():.4g} too large", "C")
     if fractions and len(off) and abs(off).max() < ROUNDED * float(np.abs(run.expected).max()):
         key = "C is nearly right, as if a factor or a sum were rounded to a smaller type"
-        yield Explanation(1, "wrong result", key, "C")
+        yield Explanation(1, "wrong result", key, "type")
 
 
 def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Model]:

@@ -11,7 +11,7 @@ from typing import Any
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
-from matmul_sweep.classroom.signature import Parameter, Signature
+from matmul_sweep.classroom.signature import BATCH, Parameter, Signature
 from matmul_sweep.classroom.source import FOR_EDGES, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -313,7 +313,8 @@ def roles_of(
     around = text_of(function, source.bare)
     for parameter, text, _ in passed(signature, own):
         role = parameter.text if parameter.text.isdecimal() else parameter.role
-        if role not in ("m", "n", "k", parameter.text):
+        role = "1" if BATCH in role else role  # of which one product is tried
+        if role not in ("m", "n", "k", "1", parameter.text):
             continue
         seen: set[str] = set()
         while text not in seen:

@@ -57,6 +57,7 @@ CURES = OF_LAUNCH | {
     "wrong result stored": "look at what leads to this value",  # no more is known than where
 }
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
+WHOLE_PATTERN = -0x01010102  # the same as an int
 # The kind of a finding that says all by its own fields, and what its thread does.
 SAYS = {
     "misuse": ("misused instruction", "has {words}"),
@@ -71,9 +72,12 @@ SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or 
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
-    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=).*\+=.*\*",  # adds up products, moves no pointer
-    "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
+    # Adds up products, moves no pointer, and is no head of a loop.
+    "tile": r"^(?!.*\b(?:{A}|{B}|{C})\s*\+=|\s*for\b[^)]*\)\s*\{{?$).*\+=.*\*|=\s*\w*fma\w*\s*\(",
+    # Puts a product in the place of a sum.
+    "sum": r"(?:^|\))\s*\w[\w\[\]]*\s*=(?:[^=;]*(?:\]\s*\*|\*\s*\w+\s*\[)|\s*\w+\s*\*\s*\w+;)",
     "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
+    "added": r"\+=[^;]*\]\s*\+[^;]*\]",
     "alpha": r"\b{alpha}\b",
     "beta": r"\b{beta}\b",
 }
@@ -299,7 +303,9 @@ class Teller:
 
     def explained(self, explanation: Explanation) -> Mistake:
         about = explanation.about
-        if about == "k":  # the first loop whose head names the number of terms, or the first
+        if explanation.key.startswith("every second") and (line := self.body_line("shfl")):
+            pass  # lanes' sums are lost
+        elif about == "k":  # the first loop whose head names the number of terms, or the first
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about == "round":  # the loop around the sum
@@ -311,6 +317,11 @@ class Teller:
             line = fragment or self.body_line(STORED_TURNED) or self.pattern_line("tile")
         elif lanes := re.fullmatch("([xyzw]) for ([xyzw])", about):
             line = self.body_line(rf"\.{lanes[1]}\b.*\.{lanes[2]}\b") or self.store_line()
+        elif about == "type":
+            narrow = r"int|short|long|char|unsigned|\w*half|\w*bfloat16"
+            narrow += "|float" * (self.run.result.c.dtype == np.float64)
+            anew = self.pattern_line("sum") if not self.pattern_line("tile") else 0
+            line = self.sum_line(narrow) or anew or self.store_line()
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
         elif about.endswith((" offset", " step")):
@@ -337,9 +348,13 @@ class Teller:
             for one in run.result.findings
             if one["kind"] == "unwritten"
         }
-        if values.size and (np.isfinite(values) & (np.abs(values) > PATTERN)).all():
+        added = re.search("atomicAdd|shfl", self.program.kernel.body)  # several of them are -inf
+        begun = (np.isfinite(values) | bool(added)) & (np.abs(values) > PATTERN)
+        if run.result.c.dtype.kind == "i":
+            begun = values - run.expected[written] == WHOLE_PATTERN
+        if values.size and begun.all():
             what = f"a sum begins with whatever lay in its register; {self.example()}"
-            line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;|\baccumulator\b")
+            line = self.sum_line(r"\w+") or self.body_line(r"\baccumulator\b")
             return self.made("uninitialised variable", line, what)
         if nan and "C" in unset:
             what = f"{c} is read before it is written; {self.example()}"
@@ -404,10 +419,19 @@ class Teller:
             open_blocks = max(open_blocks, 0)
         return store or self.program.kernel.line
 
+    def sum_line(self, types: str) -> int:
+        """The line that declares the variable to which products are added, with such a type."""
+        line = self.pattern_line("tile")
+        added = r"(\w+)\s*(?:\[[^=]*\]\s*|\.\w\s*)?(?:\+=|=\s*\w*fma)"
+        name = re.search(added, self.source.line(line))
+        return self.body_line(rf"\b(?:{types})\s[^;=(]*\b{name[1]}\b", before=line) if name else 0
+
     def access_line(self, role: str, last: bool = False) -> int:
         """The first line of the kernel that has an element of this matrix, or the last one; of one
-        that is taken as a pointer, the line that has its name."""
-        name = rf"\b{re.escape(self.name_of(role))}\b"
+        that is taken as a pointer, the line that has its name. A part of it may have another."""
+        name = re.escape(self.name_of(role))
+        part = re.search(rf"\*\s*(?:\w+\s+)*(\w+)\s*=\s*&?{name}\b", self.program.kernel.body)
+        name = rf"\b{part[1] if part else name}\b"
         return self.body_line(rf"{name}\s*\[", last) or self.body_line(name, last)
 
     @classmethod

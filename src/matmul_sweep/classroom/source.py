@@ -186,8 +186,11 @@ class Source:
 
     @cached_property
     def likely_products(self) -> Sequence[Kernel]:
-        return [one for one in self.kernels.values()
-                if syntax.adds_products(one, self.tree, self.text)]  # fmt: skip
+        kernels = self.kernels.values()
+        found = [one for one in kernels if syntax.adds_products(one, self.tree, self.text)]
+        # A mistake may leave no sum in it.
+        named = (one for one in kernels if syntax.SAYS_GRAM.search(one.name))
+        return found or [one for one in named if syntax.takes_matrices(one)]
 
     @property
     def lacking(self) -> str:

@@ -46,6 +46,7 @@ ONE_COORDINATE = re.compile(
     r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
 )
 CAST = re.compile(r"\bstatic_cast\s*<[^<>]*>|\(\s*(?:unsigned|int|size_t)\s*\)")
+SAYS_GRAM = re.compile(r"(?:^|_)[ds]?(?:gram|Gram|syrk|ata|AtA|ATA)(?![a-z]|_?[sS]chmidt)")
 VECTOR = re.compile(r"(?<![a-z])(?:[vV]ec(?:tor)?|[fF]ilter|[mM]ask)(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
