@@ -145,7 +145,7 @@ def dated(folder: Path, date: str, earlier: bool = False) -> tuple[Path, Results
 SPEEDUPS = {
     (1.0817, 1.0812, 1.0822): "1.0817 [1.0812, 1.0822]",
     (0.00726, 0.0072, 0.00731): "0.00726 [0.00720, 0.00731]",
-    (1.0, 0.99, 1.01): "1.00 [0.990, 1.01], a tie",
+    (1.0, 0.99, 1.01): "1.00 [0.99, 1.01], a tie",
     (0.5, None, None): "0.500, too few pairs for an interval",
 }
 

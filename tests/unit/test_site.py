@@ -153,7 +153,7 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
     ),
     "other arithmetic": (
         lambda folder: made_up(folder, **RESIDUES),
-        ["float64 by int8 The columns of A", "The library is faster at n = 2500."],
+        ["float64 from 8-bit residues The columns of A", "The library is faster at n = 2500."],
     ),
     "before": (
         lambda folder: dataclasses.replace(
@@ -164,7 +164,7 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
         lambda folder: load_results(Path(shutil.copytree(
             PUBLISHED_SETS[0], folder / "set", ignore=lambda *_: {"instructions.csv"})),
             the_catalogue()),
-        ["past cuBLAS", "no machine code", "float64 by int8"],
+        ["past cuBLAS", "no machine code", "float64 from 8-bit residues"],
     ),
 }  # fmt: skip
 
@@ -174,7 +174,7 @@ def test_the_first_page_says_what_a_set_has_and_lacks(tmp_path, make, said):
     html = first_page(make(tmp_path))
     text = text_of(html)
     assert [words for words in said if words not in text] == []
-    assert ("int8" in text) == any("int8" in words for words in said)
+    assert ("8-bit" in text) == any("8-bit" in words for words in said)
     assert not re.search(r"\bNone\b|\bnan\b|Undefined", text)
     assert len(re.findall("<h2", html)) == 4 and len(text) > 2000
 

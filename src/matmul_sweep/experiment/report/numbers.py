@@ -18,10 +18,11 @@ def ends(low: float, high: float) -> list[float] | None:
 
 
 def borne_out(value: float, low: float, high: float) -> tuple[str, ...]:
-    """A value and its interval in three to five significant digits, as many as make the interval
-    two units wide: 1.082 and 1.080 to 1.083."""
-    digits = 3 + sum(high - low < 2 * 10.0 ** (math.floor(math.log10(high)) - n) for n in (2, 3))
-    return tuple(significant(x, digits) for x in (value, low, high))
+    """A value and its interval with like decimals: of the end three to five significant digits, as
+    many as make the interval two units wide: 1.082 and 1.080 to 1.083."""
+    power = math.floor(math.log10(high))
+    digits = 2 - power + sum(high - low < 2 * 10.0 ** (power - n) for n in (2, 3))
+    return tuple(f"{x:.{max(0, digits)}f}" for x in (value, low, high))
 
 
 def significant(value: float, digits: int = 3) -> str:

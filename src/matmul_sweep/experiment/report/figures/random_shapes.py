@@ -48,7 +48,7 @@ def random_shapes(results: Results) -> Figure:
         said = f"{results.title(kernel)}\nmedian {significant(rows.ratio.median())}"
         axes[0].set_title(said, loc="left")
         axes[1].set_xlabel(f"{len(rows)} shapes")
-    grid[0, 0].set_ylabel("library / kernel")
+    grid[0, 0].set_ylabel("speed-up")
     style.claim(made, ahead(results, panels))
     return made
 

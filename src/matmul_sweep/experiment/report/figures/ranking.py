@@ -49,7 +49,7 @@ def ladder(results: Results) -> Figure:
     steps = {step["name"]: step for step in climbed["steps"]}
     top, size = steps[climbed["top"]], climbed["size"]
     made, [[ax]] = style.panels(height=AROUND + ROW * len(drawn))
-    keys = lay_bars(ax, drawn, steps, drawn[top["name"]])
+    keys = lay_bars(ax, drawn, steps, drawn[top["name"]] | {"title": top["short"]})
     if other:
         keys.append(f"{processor(other.device)}, published {other.device.get('date')}")
     ax.set_xlabel("\n".join(keys), fontsize=style.SMALL_TEXT, color=style.QUIET, loc="left")

@@ -47,7 +47,8 @@ def rivals_of(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of the libraries that fill C and have none of their own, each at the rate that follows
     from the fastest kernel's and its speed-up."""
     held = rows.merge(results.ratios, on=["kernel", "variant", *POINT, "cache"])
-    held = held[held.baseline.isin({*results.full_rivals}.difference(rows.kernel))]
+    left_out = {*filter(results.writes_half, held.baseline), *rows.kernel}
+    held = held[~held.baseline.isin(left_out)]
     held = held.sort_values("tflops").drop_duplicates(["baseline", "m", "n", "k"], keep="last")
     found = held.assign(kernel=held.baseline, tflops=held.tflops / held.ratio)
     return found[[*rows.columns.intersection(found.columns)]]

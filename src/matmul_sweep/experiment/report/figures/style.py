@@ -111,11 +111,12 @@ def panels(
 
 
 def claim(figure: Figure, words: str) -> None:
-    """What the data of a figure show, as its title, in lines of like length; nothing if they show
-    nothing for sure."""
+    """What the data of a figure show, as its title, in lines of like length that do not end within
+    "n = 8192"; nothing if they show nothing for sure."""
+    words = words.replace(" = ", "\0=\0")
     count = len(textwrap.wrap(words, CLAIM_LETTERS))
     fits = (n for n in range(1, CLAIM_LETTERS) if len(textwrap.wrap(words, n)) <= count)
-    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS))
+    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS)).replace("\0", " ")
     figure.suptitle(lines, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
 
 

@@ -88,6 +88,7 @@ def story(results: Results) -> dict[str, Any]:
     shown = published(results) or results
     found, known = ladders(results), operations()
     views = {name: shown.of(name, reduced=True) for name in OPERATIONS}
+    gram = views["gram"]
     drawn = {
         f"{name}-{step['name']}": {"layout": step["layout"], "factors": known[name]["factors"]}
         for name, ladder in found.items()
@@ -105,7 +106,7 @@ def story(results: Results) -> dict[str, Any]:
         "speedups": {name: speedups(view) for name, view in views.items()},
         "random": random_shapes(shown),
         "peak": unit_peak(shown, "multiply_add_float32"),
-        "rivals": {name: rivals(view) for name, view in views.items()},
+        "in_part": [gram.title(x) for x in sorted({*gram.ratios.baseline}) if gram.writes_half(x)],
         "worklog": quoted(),
         "page_of_residues": comment_of(KERNELS / "gram" / "residues.cu"),
         "source_of_times": source_line(shown),
@@ -123,12 +124,6 @@ def absence(view: Results) -> str:
     if view.timed_gpu:
         return "no kernel of this project was timed at a square"
     return view.gpu_absence()
-
-
-def rivals(view: Results) -> dict[str, bool]:
-    """The library's routines that were timed, and whether each fills all of C."""
-    timed = {*view.launches.kernel, *view.ratios.baseline}
-    return {view.title(x): not view.writes_half(x) for x in view.product.rivals if x in timed}
 
 
 def gallery(folder: Path) -> dict[str, Any]:
