@@ -13,7 +13,7 @@ BESIDE = 1.03  # of the axes' width: where the names of lines begin
 # Inches of height that title and notes of a figure take, and title and labels of a row, about.
 AROUND, WITHIN = 0.8, 0.4
 SAMPLE = 15  # points: the length of a line's sample
-NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
+NEAR = 0.95  # the right end, so that no leader crosses the panel, where it would look like data
 
 
 def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
