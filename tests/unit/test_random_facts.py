@@ -54,6 +54,15 @@ def test_those_timed_alone_lead_beside_the_fastest_library_there(results):
         assert found["rivals"] == ["tuned cuBLAS"]
 
 
+def test_a_routine_that_leaves_half_of_c_is_told_of_apart(results):
+    gram = results.ratios[results.ratios.kernel == "gram"]
+    half = gram.assign(baseline="cublas_dsyrk_triangle", ratio=0.5, ratio_low=0.4, ratio_high=0.6)
+    both = replace(results, ratios=pd.concat([results.ratios, half], ignore_index=True))
+    (*_, own), (*_, found) = random_shapes(results), random_shapes(both)
+    assert found["all"] == own["all"]
+    assert found["half"] == {"slower": own["all"]["shapes"], "worst": 0.5}
+
+
 def test_without_a_gpu_nothing_is_said_but_why(tmp_path):
     results = made_up(tmp_path, kernels=["sgemm", "gram"], gpu=False, drawn=RANDOM)
     assert random_shapes(results) == []

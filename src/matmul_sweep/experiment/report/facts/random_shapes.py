@@ -73,7 +73,20 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
         "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")},
         "rivals": [results.title(name) for name in rivals],
         "way": way_of(rows),
+        "half": beside_half(results, kernel, rows),
     }
+
+
+def beside_half(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Any] | None:
+    """At how many of these shapes a kernel that fills C is slower than a routine that leaves half
+    of it, and the lowest ratio; None where no such routine was timed."""
+    own = results.ratios[results.ratios.kernel == kernel]
+    own = own[own.baseline.map(results.writes_half).astype(bool)]
+    own = own.merge(rows[[*POINT, "cache"]])
+    if own.empty:
+        return None
+    own = quotable(to_fastest(own))
+    return {"slower": int((own.ratio_high < 1).sum()), "worst": float(own.ratio.min())}
 
 
 def spread(rows: pd.DataFrame) -> dict[str, Any]:
