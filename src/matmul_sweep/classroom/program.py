@@ -35,7 +35,7 @@ NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No 
 SETTER = """template <class T, class V> __device__ inline void trial_set(const T& place, V value)
 { const_cast<T&>(place) = (T)value; }
 """
-RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
+OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # that nvcc itself proposes
 # An error that follows from the value of a template's argument.
 OF_VALUE = re.compile(
     r"division by zero|zero-sized|static.?assert|shared data|negative|too large"
@@ -260,14 +260,15 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
     report, source = "", folder / "checked.cu"
     # A header beside the file may need another one, which is not here, or another version of CUDA
     # for the host; then what the kernel uses of it has to do.
-    for text, option in product((program.text, program.flat(lambda _: False)), ("", RELAXED)):
+    for text, option in product((program.text, program.flat(lambda _: False)), ("", *OPTIONS)):
         if option in report:
             source.write_text(program.defines + text + program.use)
             done = checked([*command, *option.split(), str(source)], program)
             report = done.stdout + done.stderr
             if not done.returncode:
                 return option
-            if not (NO_HEADER.search(report) or of_host(report, program) or RELAXED in report):
+            proposed = any(one in report for one in OPTIONS)
+            if not (NO_HEADER.search(report) or of_host(report, program) or proposed):
                 break
     toolchain.check_machine(compiler[-1], done)
     raise compile_mistake(report, program)
