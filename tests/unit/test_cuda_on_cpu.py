@@ -181,7 +181,7 @@ def test_another_kernels_static_shared_memory_does_not_count(tmp_path):
 @pytest.mark.parametrize(
     ("body", "n", "message"),
     [
-        ("__shared__ float t[12289]; C[0] = t[n];", 1, "^49156 bytes of static .* over 49152"),
+        ("__shared__ float t[12321]; C[0] = t[n];", 1, "^49284 bytes of static .* over 49152"),
         ("while (n) *(volatile float*)C = n;", 1, r"did not finish within 0\.5 s"),
         ("", 2, "does not hold the 16 bytes of A"),
     ],

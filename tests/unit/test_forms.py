@@ -208,6 +208,15 @@ template <int N> void go({SQUARE})
 {{ using Own = Tile<N>; f<Own><<<dim3(n, n), dim3(N, N)>>>(A, B, C, n); }} }}
 """
 
+# A program as of courses: structs on the host become structs on the device.
+ON_DEVICE = """Matrix copy(const Matrix from) { Matrix on = from; return on; }
+void go(Matrix hA, Matrix hB, Matrix hC) { Matrix A = copy(hA), C; Matrix B = copy(hB);
+    C = copy(hC); dim3 grid(hC.width / 8 + 1, hC.height / 8); if (hC.height % 8) grid.y++;
+    f<<<grid, dim3(8, 8)>>>(A, B, C); }
+"""
+SQUARE_STRUCTS = of_structs().replace("C.height", "A.width").replace("C.width", "A.width")
+SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
+
 # A text, settings, and what the verdicts say.
 VERDICTS = {
     "a variable that holds the kernel": (f"""template <int T, int S>
@@ -695,6 +704,44 @@ VERDICTS |= {
         "{ f<1><<<dim3(n / 8 + 1, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); }", "", "f is correct"),
     "a condition of C++20": (
         "template <int S> requires (S > 1)\n" + kernel(), "", "it is C\\+\\+20, and a trial reads"),
+    "sizes that a macro of the program pads": (
+        "#define PAD(x, y) ((x) % (y) ? ((x) / (y) + 1) * (y) : (x))\n" + kernel().replace(
+        "if (i >= n || j >= n) return;", "") + "template <int T = 8> void go(float* A, float* B, "
+        "float* C, int size) { int N = PAD(size, T); f<<<dim3(N / T, N / T), dim3(T, T)>>>(A, B, C,"
+        " N); }", "", "f is correct(?s:.*)multiples of 8 only"),
+    "a C that whoever calls another function clears": (
+        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];") + kernel(name="g")
+        + OWN_SIZES.replace("f<<<", "g<<<"), "", "f is correct(?s:.*)which its caller has to cl"),
+    "a C that nothing clears": (
+        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];"), "", "uninitialised C"),
+    "structs for the device, made of the host's": (
+        of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
+    "structs of which a program has squares alone": (
+        SQUARE_STRUCTS, "m=A.height n=A.height k=A.height", "f is correct(?s:.*)257x257x257"),
+    "a tile in an array of one dimension": (
+        WIDE_TILE.replace("line[256]", "line[2 * 256]"), "",
+        "f is correct(?s:.*)256x256x256 alone"),
+    "sizes beside numbers about shared memory": (
+        "const int SIZE_K = 512, SIZE_N = 512, SIZE_M = 512, shared_mem_k = 8, iter_shared = 2;\n"
+        + kernel(MATRICES, "A[i * SIZE_K + p]", "B[p * SIZE_N + j]", "C[i * SIZE_N + j]", "SIZE_M",
+        "SIZE_N", "SIZE_K / shared_mem_k / iter_shared * shared_mem_k * iter_shared"), "",
+        "f is correct(?s:.*)128x128x128 alone"),
+    "all shared memory of a block in halves": (
+        "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("float", "half")).replace(
+        "float sum", "__shared__ half s[24576]; s[n] = make_half2(A[0], A[0]).x; float sum"), "",
+        "f is correct"),
+    "a lambda for the device": (kernel(a="at(A, i, p)").replace("float sum", "auto at = [=] "
+        "__device__ (const float* a, int r, int c) { return a[r * n + c]; }; float sum"), "",
+        "f is correct(?s:.*)the option --extended-lambda only"),
+    "a variable that holds what launches": (
+        "template <int R, int S>\n" + kernel().replace("if (i >= n || j >= n) return;", "") +
+        "template <int R, int S> void run(float* A, float* B, float* C, int n) { f<R, S><<<dim3("
+        "n / S, n / R), dim3(S, R)>>>(A, B, C, n); }\nvoid go(float* A, float* B, float* C, int n)"
+        " { auto own = run<4, 8>; own(A, B, C, n); }", "multiple=8",
+        "f is correct(?s:.*)blocks of 8×4×1 threads; as in line"),
+    "sizes that take too long": (
+        "#define N 4096\n" + FIXED.replace("float sum", "__shared__ float s[4096]; s[i] = 0; "
+        "float sum"), "", "not enough shapes tried: .*lower them"),
 }  # fmt: skip
 
 
@@ -817,6 +864,11 @@ QUESTIONS = {
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
+    "structs of which nobody knows whether all are square": (
+        SQUARE_STRUCTS, "right at square shapes: which does its program have? Say for instance "
+        "m=A.height n=A.height k=A.height after"),
+    "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
+               "(bias, A, B, C); take bias out, which is beside A·B"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
     "a block and numbers that no trial finds": (
         f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),

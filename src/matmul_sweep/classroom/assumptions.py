@@ -47,6 +47,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
+    asked = chain(of_squares(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
         read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
@@ -68,6 +69,20 @@ def of_grid(bench: Bench, where: str, worst: Mistake, was_read: bool) -> Iterato
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
         one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
         yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")
+
+
+def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
+    """A question about a kernel that is right at square shapes and leaves a size unused: a struct
+    brings them all along. Which its program has is not known."""
+    program, signature, (x, y, _) = bench.program, bench.signature, bench.launch.block
+    roles = signature.operation.shape.__match_args__
+    sizes = [p for p in signature.parameters if p.member and p.role in roles]
+    left = {p.role for p in sizes} - {p.role for p in sizes if p.name in program.kernel.body}
+    own, squares = program.in_file, all(shapes[one] for one in shapes if one.square)
+    if left and squares and own and not own.own_shape:
+        said = " ".join(f"{role}={signature.name_of('m')}" for role in roles)
+        said += f" most_rows={y} most_columns={x}" * own.one_block
+        yield question(f"{where} is right at square shapes: which does its program have", said)
 
 
 def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:

@@ -292,9 +292,12 @@ class Bench:
 
     @property
     def is_given_zeros(self) -> bool:
-        """Whether whoever calls the file's function that launches has to clear C."""
-        program, adds = self.program.in_file, self.adds and not self.signature.accumulates
-        return bool(adds and self.seed is None and program and program.is_given_c)
+        """Whether whoever calls the file's functions, which launch, has to clear C."""
+        program, source = self.program.in_file, self.program.source
+        given = program.is_given_c if program else source.launchers and "cudaM" not in source.bare
+        points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
+        adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
+        return bool(adds and self.seed is None and given)
 
     @property
     def poison(self) -> float:

@@ -19,8 +19,9 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 CAST = re.compile(
     r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
 )
-# The last of the values of `x = y = z`, if that is a name.
-ASSIGNED = r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*([A-Za-z_][\w.>:-]*)\s*[;,]"
+# The last of the values of `x = y = z`, if that is a name, or what `x = f(z, ...)` begins with.
+ASSIGNED = (r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*(?:(?!\w*rans)\w+\(\s*)?"
+            r"([A-Za-z_][\w.>:-]*)\s*[;,)]")  # fmt: skip
 # An array that the host fills with zeros, as managed memory may be, and a container that has them.
 BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
                  r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
@@ -93,10 +94,12 @@ class FileLaunch:
 
     def padded(self, text: str) -> int:
         """Of which a variable of the program begins as a multiple."""
-        begins = self.source.constants_of(self.source.launchers.get(self.kernel.name)).get(text, "")
-        free = [one for one in re.findall(r"[A-Za-z_]\w*", begins) if one not in self.source.names]
-        values = [Host(self.source, self.kernel, {one: size}).read(begins)
-                  for one in free[:1] if "/" in begins for size in OTHERS]  # fmt: skip
+        function = self.source.launchers.get(self.kernel.name)
+        begins = self.source.constants_of(function).get(text, "")
+        names = re.findall(r"[A-Za-z_]\w*\b(?!\s*\()", begins)
+        free = [one for one in names if one not in self.source.names]
+        values = [Host(self.source, self.kernel, {one: size}).read(begins, function)
+                  for one in free[:1] for size in OTHERS]  # fmt: skip
         whole = [one for one in values if isinstance(one, int)]
         return math.gcd(*whole) if values and len(whole) == len(values) else 1
 
@@ -329,9 +332,10 @@ def roles_of(
 
 
 def copied(text: str, function: str) -> str:
-    """What a function assigns to a variable or member, or to its struct; or nothing."""
+    """What a function assigns to a variable or member, or to its struct, or makes that of."""
     of, dot, member = text.rpartition(".")
-    if found := re.search(ASSIGNED.format(re.escape(text)), function):
+    found = re.search(ASSIGNED.format(re.escape(text)), function)
+    if found and "(" not in found[0]:
         return found[1]
     found = re.search(ASSIGNED.format(re.escape(of)), function) if of else None
     return f"{found[1]}{dot}{member}" if found else ""

@@ -309,8 +309,9 @@ class Host:
 
     # ---- Expressions ------------------------------------------------------------------------
 
-    def read(self, text: str) -> Value:
-        """The value of an expression that is a text."""
+    def read(self, text: str, inside: Node | None = None) -> Value:
+        """The value of an expression that is a text, inside a function with its parameters."""
+        self.frames = [self.frame_of(inside, 1)] if inside else self.frames
         own, self.text = self.text, f"void f(){{({text});}}"
         try:
             statement = parsed(f"({text});").named_children[0]

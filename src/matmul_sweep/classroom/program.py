@@ -30,12 +30,12 @@ ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
 UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
-NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
 # Gives a member of a struct its value, even if it is constant.
 SETTER = """template <class T, class V> __device__ inline void trial_set(const T& place, V value)
 { const_cast<T&>(place) = (T)value; }
 """
-RELAXED = "--expt-relaxed-constexpr"  # the option that nvcc itself proposes
+OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # that nvcc itself proposes
+OTHERWISE = re.compile("|".join(("not open (?:source|include) file", ": No such file", *OPTIONS)))
 # An error that follows from the value of a template's argument.
 OF_VALUE = re.compile(
     r"division by zero|zero-sized|static.?assert|shared data|negative|too large"
@@ -260,14 +260,14 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
     report, source = "", folder / "checked.cu"
     # A header beside the file may need another one, which is not here, or another version of CUDA
     # for the host; then what the kernel uses of it has to do.
-    for text, option in product((program.text, program.flat(lambda _: False)), ("", RELAXED)):
+    for text, option in product((program.text, program.flat(lambda _: False)), ("", *OPTIONS)):
         if option in report:
             source.write_text(program.defines + text + program.use)
             done = checked([*command, *option.split(), str(source)], program)
             report = done.stdout + done.stderr
             if not done.returncode:
                 return option
-            if not (NO_HEADER.search(report) or of_host(report, program) or RELAXED in report):
+            if not (OTHERWISE.search(report) or of_host(report, program)):
                 break
     toolchain.check_machine(compiler[-1], done)
     raise compile_mistake(report, program)

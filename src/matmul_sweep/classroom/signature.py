@@ -38,7 +38,7 @@ ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is st
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
-TILED = word_set("tile tiles block blocks threads phases")  # words of such a number
+TILED = word_set("tile tiles block blocks threads phases iter mem memory")  # words of such a number
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C or A·B + C, in a trial D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
@@ -227,7 +227,9 @@ def matrices_among(
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        raise UserError(f"{where} has {len(pointers)} pointers{names}; a kernel {TAKEN}")
+        beside = next((p.name for p in pointers if "bias" in words_of(p.name)), "")
+        out = f"; take {beside} out, which is beside A·B and cannot be judged" * bool(beside)
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{out}; a kernel {TAKEN}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles

@@ -363,8 +363,8 @@ def launchers(root: Node, text: str) -> dict[str, Node | None]:
 
 
 def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Name and arguments of every explicit instantiation of a template of functions."""
-    for one in of_type(root, "template_instantiation"):
+    """Name and arguments of each template of functions that is instantiated, or a variable is."""
+    for one in of_type(root, "init_declarator", "template_instantiation"):
         if function := next(of_type(one, "template_function"), None):
             name = part(function, "name", text)
             yield name, texts(function.child_by_field_name("arguments"), text)

@@ -228,7 +228,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
-    sides = [valued(text, values) or 0 for one in shared_arrays(kernel) for text in one]
+    extents = "*".join(text for one in shared_arrays(kernel) for text in one)  # or their products
+    sides = [valued(text, values) or 0 for text in re.split(r"[*+]", extents)]
     if (small := small_sizes(signature.sizes, sides) | told) != signature.sizes:
         # With the sizes of the same value that only the program around it uses.
         alike = {str(signature.sizes[name]): str(value) for name, value in small.items()}
@@ -392,6 +393,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
+    if not runs:
+        late = "at the smallest size that its constants allow, a launch takes too long: lower them"
+        return replace(verdict, status=UNSURE, message=f"{UNSURE}: {late}")
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)

@@ -71,5 +71,6 @@ inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
 inline __half2 __float2half2_rn(float value) { return {value, value}; }
 inline __half2 __half2half2(__half value) { return {value, value}; }
 inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
+inline __half2 make_half2(__half x, __half y) { return {x, y}; }
 inline __half2 __float22half2_rn(float2 pair) { return {pair.x, pair.y}; }
 inline float2 __half22float2(__half2 pair) { return {pair.x, pair.y}; }
