@@ -23,8 +23,9 @@ CAST = re.compile(
 ASSIGNED = (r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*(?:(?!\w*rans)\w+\(\s*)?"
             r"([A-Za-z_][\w.>:-]*)\s*[;,)]")  # fmt: skip
 # An array that the host fills with zeros, as managed memory may be, and a container that has them.
+ZERO = r"(?:\(\w+\)\s*)?0(?:\.0*)?f?\s*;"
 BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
-                 r"\b(\w+)\s*\[[^]=;]*\]\s*=\s*0(?:\.0*)?f?\s*;",
+                 rf"\b(\w+)\s*\[[^]=;]*\]\s*=\s*{ZERO}",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 # A way out for sizes that are no multiples.
 REFUSES_OTHERS = re.compile(
@@ -290,10 +291,21 @@ def zeroes(source: Source, c: str) -> bool:
     cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
     copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
+    names += cleared_by_kernels(source, host)
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
     declared = not re.search(rf"\b{re.escape(c)}\b", host) if c else True
     begins = not {*begun}.isdisjoint(re.findall(r"\w+", c))
     return c in names or begins or (bool(cleared) and declared)
+
+
+def cleared_by_kernels(source: Source, host: str) -> Iterator[str]:
+    """What the program passes to kernels, which are no products, for an array that they clear."""
+    for kernel in source.kernels.values():
+        launches = re.findall(rf"\b{kernel.name}\s*<<<[^;]*>>>\s*\(([^;]*)\)\s*;", host)
+        for given in () if kernel in source.likely_products else launches:
+            for one, text in zip(kernel.parameters, given.split(","), strict=False):
+                if re.search(rf"\b{one.name}\s*\[[^;=]*\]\s*=\s*{ZERO}", kernel.body):
+                    yield text.strip()
 
 
 def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:

@@ -22,6 +22,7 @@ from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
 MOST_STEPS = 20_000  # of a program, before it is given up
+MOST_CALLS = 4  # of a function that are followed
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
@@ -127,11 +128,13 @@ class Host:
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
-        none, or it is not found. It is called without words, or else with any, which are sizes."""
-        for function, words in product(self.starts, (1, None)):
+        none, or it is not found. It is called without words, or else with any, which are sizes; a
+        function as in each of its calls, until one gets there."""
+        each = ((one, call) for one in self.starts for call in self.calls_of(one) or [None])
+        for (function, call), words in product(each, (1, None)):
             self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
-                self.frames = [self.frame_of(function, words)]
+                self.frames = [self.frame_of(function, words, call)]
                 for declaration in self.extents_outside:
                     self.run(declaration)
                 self.run(function.child_by_field_name("body"))
@@ -171,15 +174,20 @@ class Host:
                  for one in functions_of(source))  # fmt: skip
         return {text_of(names[-1], text): (one, text) for names, one, text in named if names}
 
-    def frame_of(self, function: Node, words: int | None) -> Frame:
-        """A function's parameters, with what its first call in the file gives them. words: how many
-        the program is called with, its name among them."""
-        frame = Frame()
-        name = "".join(text_of(one, self.text) for one in syntax.declared_names(function)[-1:])
+    def name_of(self, function: Node) -> str:
+        return "".join(text_of(one, self.text) for one in syntax.declared_names(function)[-1:])
+
+    def calls_of(self, function: Node) -> list[Node]:
+        """The first calls of a function in the file."""
+        calls, name = syntax.of_type(self.source.tree, "call_expression"), self.name_of(function)
+        return [one for one in calls if self.called(one, self.text) == name][:MOST_CALLS]
+
+    def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
+        """A function's parameters, with what a call in the file gives them. words: how many the
+        program is called with, its name among them."""
+        frame, name = Frame(), self.name_of(function)
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
-        call = next((one for one in syntax.of_type(self.source.tree, "call_expression")
-                     if self.called(one, self.text) == name), None)  # fmt: skip
         caller = next(syntax.around(call, "function_definition"), None) if call else None
         self.frames = [Frame({}, {}, {})]
         constants = self.source.constants_of(caller)
@@ -311,7 +319,8 @@ class Host:
 
     def read(self, text: str, inside: Node | None = None) -> Value:
         """The value of an expression that is a text, inside a function with its parameters."""
-        self.frames = [self.frame_of(inside, 1)] if inside else self.frames
+        if inside:
+            self.frames = [self.frame_of(inside, 1, next(iter(self.calls_of(inside)), None))]
         own, self.text = self.text, f"void f(){{({text});}}"
         try:
             statement = parsed(f"({text});").named_children[0]
@@ -628,9 +637,8 @@ class Host:
 
 def functions_of(source: Source) -> Iterator[Node]:
     """The functions of a source that are no kernels."""
-    kernels = {one.node.id for one in source.kernels.values()}
     found = syntax.of_type(source.tree, "function_definition")
-    return (one for one in found if one.id not in kernels)
+    return (one for one in found if "__global__" not in text_of(one, source.bare).split("{")[0])
 
 
 def is_comma(node: Node) -> bool:

@@ -361,9 +361,7 @@ def guessed_block(
 def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
     """The threads of a block in a line, one for each element of a square tile, or of an array; 0 if
     there could be several."""
-    if len(tiles) == 1:
-        return tiles.pop() ** 2
-    sizes = {math.prod(one) for one in arrays}
+    sizes = {side**2 for side in tiles} if len(tiles) == 1 else {math.prod(one) for one in arrays}
     return sizes.pop() if len(sizes) == 1 and max(sizes) <= MAXIMUM_THREADS else 0
 
 

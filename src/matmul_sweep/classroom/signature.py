@@ -138,7 +138,8 @@ class Signature:
     def name_of(self, role: str) -> str:
         """The kernel's own name of A, B, C, m, n or k."""
         role = self.tied.get(role, role)
-        return next((p.name for p in self.parameters if p.role == role), role)
+        unnamed = "rows" if role == "m" and self.open_rows else role
+        return next((p.name for p in self.parameters if p.role == role), unnamed)
 
     @property
     def open_rows(self) -> bool:

@@ -68,12 +68,14 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
+SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
+SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
@@ -392,6 +394,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
+    if not any(run.right for run in runs):  # which may be made for squares, and mean it
+        squares = [bench.run(bench.shape(side, side, side)) for side in SQUARES]
+        sides = [one.shape.n for one in squares if one.right][:1]
+        runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
@@ -409,6 +415,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
+    shapes |= between(shapes, bench, end)
+    verdict = replace(verdict, shapes=shapes)
     return replace(
         verdict, status=WRONG, rule=rule_of(shapes, bench),
         mistakes=[worst, *(one for one in ordered if worth_telling(one, worst))],
@@ -488,6 +496,10 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
+    squares = {shape: fine for shape, fine in shapes.items() if shape.square}
+    sides = multiples(squares, bench) if all(shape.square for shape in right) else {}
+    if len(sides) == 1 and not multiples(shapes, bench):
+        return f"it is right at square multiples of {next(iter(sides))} only"
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     roles = right[0].__match_args__
@@ -511,12 +523,34 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     right, wrong = told_apart(shapes)
     tiles = {*bench.launch.block[:2], *(bench.launch.tile or ())}
     found: dict[int, list[int]] = {}
-    for i in range(1 if bench.signature.square else len(right[0].dimensions)):
+    first = int(bench.signature.open_rows)  # which are multiples by the grid
+    for i in range(first, 1 if bench.signature.square else len(right[0].dimensions)):
         fits = (side for side in {*tiles, 1, 2, 4, 8, 16, 32, 64, 128}
                 if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
         found.setdefault(max(fits), []).append(i)
     found.pop(1, None)
     return {} if any(fit(shape, found) for shape in wrong) else found
+
+
+def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dict[Shape, bool]:
+    """Whether the kernel is right at shapes that show if less than such a multiple suffices: half
+    of it, alone and beyond the smallest one, and so on, until the time `end`."""
+    tried: dict[Shape, bool] = {}
+    found = multiples(shapes, bench) if any(shapes.values()) else {}
+    tied = {**bench.signature.fixed, **bench.signature.tied}
+    for side, i in ((side, i) for side, which in found.items() for i in which):
+        least = min(told_apart(shapes)[0], key=lambda one: one.operations)
+        name = least.__match_args__[i]
+        alike = least.__match_args__ if bench.signature.square else (name,)
+        while name not in tied and side % 2 == 0 and time.monotonic() < end:
+            side //= 2
+            two = [replace(least, **dict.fromkeys(alike, extent))
+                   for extent in (side, least.dimensions[i] + side)]  # fmt: skip
+            fine = {shape: bench.run(shape).right for shape in two}
+            if not all(fine.values()):
+                break
+            tried |= fine
+    return tried
 
 
 def fit(shape: Shape, found: Mapping[int, list[int]]) -> bool:
