@@ -94,7 +94,7 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield question_of_more({signature.again: "16"}, where)
     if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH.keys():
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
-        yield question_of_roles(names, str(source.path))
+        yield question_of_roles(names, where)
 
 
 def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:

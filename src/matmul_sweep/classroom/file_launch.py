@@ -12,7 +12,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import BATCH, Parameter, Signature
-from matmul_sweep.classroom.source import FOR_EDGES, Source
+from matmul_sweep.classroom.source import FOR_EDGES, Source, read
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -204,6 +204,15 @@ class FileLaunch:
         found = [sizes.get(role) for role in kind.__match_args__]
         whole = [one for one in found if isinstance(one, int) and one > 0]
         return kind(*whole) if len(whole) == len(found) else None
+
+    @property
+    def written_shape(self) -> Shape | None:
+        """The shape of the file's own sizes before they were made small, if they are numbers."""
+        host, kind = Host(read(self.source.path), self.kernel, {}), self.signature.operation.shape
+        names = [self.signature.name_of("m" if self.signature.square else role)
+                 for role in kind.__match_args__]  # fmt: skip
+        sides = [value for value in map(host.read, names) if isinstance(value, int)]
+        return kind(*sides) if len(sides) == len(names) else None
 
     @property
     def zeroes_c(self) -> bool:

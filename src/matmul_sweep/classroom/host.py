@@ -251,6 +251,10 @@ class Host:
             else:
                 self.set(name, converted(kind, listed), line_of(one))
 
+    def run_enumerator(self, node: Node) -> None:
+        name = syntax.part(node, "name", self.text)
+        self.set(name, self.value(node.child_by_field_name("value")), line_of(node))
+
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
             # A function's call changes nothing that a launch depends on, unless it may launch.

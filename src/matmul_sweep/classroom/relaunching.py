@@ -1,5 +1,6 @@
 """Mistakes of a launch: what another one would mend, tried at the shapes that went wrong."""
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import striding_blocks
+from matmul_sweep.classroom.launching import strides, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -55,12 +56,27 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
-    for mend in (one for one in mends(bench) if short and one.kind == "grid too small"):
+    for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
         mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
         if not any(run.result.ended and run.unwritten.any() for run in mended):
             left = (*mended, *(run for run in wrong if run not in short))
             return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
     return None, ()
+
+
+def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
+    """The mistake of a grid of numbers that is too small for the program's own sizes, which a trial
+    has made smaller."""
+    program = bench.launch.program
+    if not program or program.follows or strides(program.kernel) or bench.launch.blocks:
+        return None
+    shape, had = program.written_shape, program.own.grid
+    if not (shape and had and any(map(operator.lt, had, wanted := bench.launch.covering(shape)))):
+        return None
+    line, where = program.place(program.own.lines[1])
+    grids = ("×".join(map(str, one)) for one in (had, wanted))
+    what = "the program launches {} blocks, where its own size wants {}".format(*grids) + where
+    return Mistake("grid too small", line, what, ROUND_UP, run)
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:

@@ -386,13 +386,14 @@ def constants_as_parameters(
     settings: Mapping[str, str],
 ) -> list[Parameter]:  # fmt: skip
     """The constants of the file that are dimensions, if the kernel takes none: those whose names
-    say so, or the only one that is called N, SIZE or the like."""
+    say so, or the only one that is called N, SIZE or the like, or is used at all."""
     said = {settings[role] for role in ("m", "n", "k") if role in settings}
     extents = EXTENTS[len(operation.shape.__match_args__)]
     names = [name for name in sizes if name in said or (
              role_of(name, letters, extents) and not TILED & {*words_of(name)}
              and sizes[name] > 1)]  # fmt: skip
-    alone = [name for name in sizes if SIZE_NAME.fullmatch(name)]
+    untiled = [name for name in sizes if not TILED & {*words_of(name)}]
+    alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
     if len(names) < 2 and len(alone) == 1:
         names = alone
     return [Parameter(name, "int", False, True, value=sizes[name]) for name in names]

@@ -50,7 +50,7 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.relaunching import mistake_of_launch
+from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
@@ -364,7 +364,8 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     strictly graded, that is no excuse."""
     own, shapes = bench.own_shape, verdict.shapes
     factors = {one.run.factors for one in verdict.mistakes}
-    if not own or bench.seed is not None or factors != {ALONE} or not any(shapes.values()):
+    fine = [*map(bool, shapes.values())]
+    if not own or bench.seed is not None or factors != {ALONE} or all(fine) == any(fine):
         return False
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     whole = shapes.get(own) is True or bench.launch.blocks  # some blocks do not show all of C
@@ -407,6 +408,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    if not (of_launch or ordered):
+        of_launch = fixed_grid(bench, runs[-1])
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
