@@ -107,7 +107,8 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
     if given := " ".join(map("=".join, open_macros(program).items())):
         yield question(f"{nowhere} with {given}, which a build may change: to what", given)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
-    if launch.possible or ("block" in launch.guessed and (open_template or own)):
+    unclear = open_template or own or program.kernel.bounds  # which do not say its shape
+    if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
     if bench.signature.open_rows and not program.launch.tile:
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"

@@ -15,6 +15,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom import launching, strict
 from matmul_sweep.classroom.cuda_on_cpu import watched
+from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
@@ -213,7 +214,8 @@ class Bench:
     def is_cheap(self, shape: Shape) -> bool:
         """Whether a launch is no more work than others."""
         work = math.prod(self.cost(shape, self.launch.at(shape), apart=True))
-        return shape.operations < LARGEST and work < MOST
+        told = watched.WRITER.itemsize * shape.elements[-1]  # bytes, of who wrote C
+        return shape.operations < LARGEST and work < MOST and told <= MOST_BYTES
 
     def seen(self, run: Run, columns: frozenset[str]) -> Run:
         """What a run of some blocks comes to if these matrices are stored by columns: the bytes are

@@ -396,7 +396,10 @@ def constants_as_parameters(
     alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
     if len(names) < 2 and len(alone) == 1:
         names = alone
-    return [Parameter(name, "int", False, True, value=sizes[name]) for name in names]
+    values = {name: sizes[name] for name in names}  # or numbers in the text, which settings say
+    values = values or {k: int(v) for k, v in settings.items() if k in extents["C"] + "k"
+                        and v.isdecimal()}  # fmt: skip
+    return [Parameter(name, "int", False, True, value=value) for name, value in values.items()]
 
 
 def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
@@ -508,7 +511,7 @@ def dimensions(
             raise question_of_roles(names, where, len(wanted))
         raise UserError(
             f"{where} takes no dimensions, and no constant of the file is one by its name: pass n, "
-            "or write `#define N 64` and use N"
+            "or write `#define N 64` and use N; if they are numbers in it, say m=64 n=64 k=64"
         )
     return roles
 

@@ -425,7 +425,9 @@ def holds(node: Node, root: Node, text: str) -> bool:
 def definitions(node: Node) -> Iterator[Node]:
     """The definitions of a source, those within namespaces and conditions among them."""
     for child in node.children:
-        if child.type in DEFINITIONS:
+        body = child.child_by_field_name("body")
+        of_one = child.type == "linkage_specification" and body and body.type in DEFINITIONS
+        if child.type in DEFINITIONS or of_one:
             yield child
         elif child.type in CONTAINERS:
             yield from definitions(child)
@@ -439,7 +441,7 @@ def declared_names(node: Node) -> list[Node]:
         return [*of_type(node, *NAMES)][-1:]
     if node.type in ("ERROR", "expression_statement"):
         return [*of_type(node, *NAMES)]
-    if node.type == "template_declaration":
+    if node.type in ("template_declaration", "linkage_specification"):
         parts = [one for one in node.children if one.type in DEFINITIONS]
     else:
         parts = node.children_by_field_name("declarator")
