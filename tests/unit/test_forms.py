@@ -742,6 +742,45 @@ VERDICTS |= {
     "sizes that take too long": (
         "#define N 4096\n" + FIXED.replace("float sum", "__shared__ float s[4096]; s[i] = 0; "
         "float sum"), "", "not enough shapes tried: .*lower them"),
+    "a launch that the first call of its function passes by": (
+        UNGUARDED.replace("N", "n").replace("float* C)", "float* C, int n)") + kernel(name="g") +
+        "void go(float* A, int n, bool fast) { dim3 b(8, 8), g(n / 8, n / 8); if (fast) f<<<g, b>>>"
+        "(A, A, A, n); else g<<<g, b>>>(A, A, A, n); }\n"
+        "int main() { go(0, 64, false); go(0, 64, true); }", "", "f is correct as its program"),
+    "a kernel for each of some macros": (
+        "#ifdef FAST\n#define BLOCK dim3(8, 8)\n" + kernel(c="C[j * n + i]") + "#else\n"
+        "#define BLOCK dim3(4, 4)\n" + kernel() + "#endif\nint main() { int n = 64; "
+        "f<<<dim3(16, 16), BLOCK>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)blocks of 4×4×1"),
+    "a C that another kernel clears": (
+        kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
+        "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
+        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n);"
+        "}", "", "f is correct(?s:.*)adds to C, which the program clears before"),
+    "a tile whose multiple is smaller than the shapes": (
+        rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
+        "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
+    "squares alone, of which a tile is wide": (
+        rectangular(a="A[i * n + p]", k="k / 64 * 64"), "",
+        "f is not correct except at square multiples of 64:"),
+    "a grid of numbers for a size that was made small": (
+        "#define STATIC_SIZE 4096\n" + FIXED.replace("N", "STATIC_SIZE") +
+        "int main() { dim3 g(2, 2), b(8, 8); f<<<g, b>>>(0, 0, 0); }", "",
+        "f is not correct: grid too small(?s:.*)where its own size wants 512×512×1"),
+    "a block by an enumerator": (
+        kernel() + "int main() { enum { side = 4 }; int n = 64; dim3 b(side, side); "
+        "f<<<dim3(n / side, n / side), b>>>(0, 0, 0, n); }", "", "blocks of 4×4×1 threads; as in"),
+    "an exchanged grid beside another mistake": (
+        rectangular(b="B[p * n + j + 1]") + "void go(float* A, int m, int n, int k) { "
+        "f<<<dim3((m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, A, A, m, n, k); }", "",
+        "grid exchanged(?s:.*)Also: out of bounds"),
+    "a kernel of C before another": (
+        of_structs().replace("__global__", f'extern "C" {kernel(name="g")}extern "C" __global__'),
+        "kernel=f", "f is correct"),
+    "sizes that are numbers in it": (
+        FIXED.replace("N", "24"), "m=24 n=24 k=24", "f is correct(?s:.*)24x24x24 alone"),
+    "a C of more than a million elements": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1100; "
+        "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
 }  # fmt: skip
 
 
@@ -775,6 +814,9 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "a tile that is no block of threads": ("#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(
+        f"j = {COL}", "j = threadIdx.x / 32").replace("threadIdx.y", "threadIdx.x / 32"),
+        "which block does f take"),
     "an input and its weights": (rectangular(
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),

@@ -120,7 +120,8 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         for side in sides_of(run):
             if kept == terms // side * side:
                 multiple = f"{name} is no multiple of {side}"
-                yield early, lost(2, f"the last terms are lost where {multiple}")
+                other = side not in own_sides(run)
+                yield early, lost(2 + other, f"the last terms are lost where {multiple}")
             if gone == (terms - 1) // side * side:
                 key = "only the last tile of terms is summed: each round begins the sum anew"
                 yield late, lost(1, key)
@@ -152,10 +153,13 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
                 yield left[:, taken] @ right[taken], lost(1, key, about)
 
 
+def own_sides(run: Run) -> set[int]:
+    return {*run.launch.block[:2], *(run.launch.tile or ())} - {1, EVERYTHING}
+
+
 def sides_of(run: Run) -> list[int]:
     """What may be the number of terms of a tile."""
-    own = {*run.launch.block[:2], *(run.launch.tile or ())} - {1, EVERYTHING}
-    return sorted({2, 4, 8, 16, 32, 64} | own)
+    return sorted({2, 4, 8, 16, 32, 64} | own_sides(run))
 
 
 def multiples(run: Run, _: Signature) -> Iterator[Model]:

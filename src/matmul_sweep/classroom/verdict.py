@@ -418,11 +418,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
-    shapes |= between(shapes, bench, end)
-    verdict = replace(verdict, shapes=shapes)
+    shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
+    told = [worst, *(one for one in ordered if worth_telling(one, worst))]
     return replace(
-        verdict, status=WRONG, rule=rule_of(shapes, bench),
-        mistakes=[worst, *(one for one in ordered if worth_telling(one, worst))],
+        verdict, status=WRONG, rule=rule_of(shapes, bench), shapes=shapes,
+        mistakes=[with_multiple(one, shapes, bench) for one in told],
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -533,6 +533,14 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
         found.setdefault(max(fits), []).append(i)
     found.pop(1, None)
     return {} if any(fit(shape, found) for shape in wrong) else found
+
+
+def with_multiple(mistake: Mistake, shapes: Mapping[Shape, bool | str], bench: Bench) -> Mistake:
+    """The same with the multiple of terms that all the shapes show: one may allow several."""
+    terms = 2 if len(mistake.run.shape.dimensions) == 3 and not bench.signature.square else 0
+    known = multiples(shapes, bench) if any(shapes.values()) else {}
+    side = next((str(side) for side, which in known.items() if terms in which), r"\g<0>")
+    return replace(mistake, what=re.sub(r"(?<=no multiple of )\d+", side, mistake.what))
 
 
 def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dict[Shape, bool]:

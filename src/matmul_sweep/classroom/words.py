@@ -150,7 +150,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.mistakes:
         mistake = verdict.mistakes[0]
         where = f", line {mistake.line}" if mistake.line else ""
-        right = re.match(r"it is right( where .*)", verdict.rule)
+        right = re.match(r"it is right( (?:where|at) .*?)(?: only)?$", verdict.rule)
         but = f" except{right[1]}" if right else ""
         return f"{kernel} is not correct{but}: {mistake.kind}{where}, at {mistake.run.shape}"
     return f"{kernel}: {verdict.message}"
@@ -186,7 +186,9 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
     known = launch.grid_of_file(shape) is not None
-    origin = "no launch in the file"
+    source = verdict.program.source.host
+    there = verdict.program.kernel.name in source.launchers
+    origin = "not as in the file" if there else "no launch in the file"
     if launch.program:
         origin = f"as in line {launch.program.own.lines[0]}{launch.program.of}"
         origin += (
