@@ -86,7 +86,7 @@ def way_note(results: Results, rows: pd.DataFrame | None) -> str:
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     several = caches != ["alone"] and len(results.cards) > 1
-    cards = f" · jobs on {len(results.cards)} cards" if several else ""
+    cards = f" · {len(results.cards)} cards" if several else ""
     return "".join([*(words[cache] for cache in caches), cards])
 
 
@@ -101,7 +101,7 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
-        yield "crosses: times that the documents print, of other cards"
+        yield "crosses: the documents' times, of other cards"
     if style.has(made, style.PUBLISHED) and (other := stand_in(results)):
         date = other.device.get("date") or "at an unknown date"
         yield f"dashed: {processor(other.device)}, published {date}, not measured here"

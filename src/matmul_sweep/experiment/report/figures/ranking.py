@@ -92,8 +92,7 @@ def name_row(ax: Axes, place: int, words: tuple[str, str], own: Mapping[str, Any
                  "ha": ha}  # fmt: skip
         aside = 5 if x else -5
         style.say(ax, above, (x, place), (aside, 0), va="bottom" if below else "center", **where)
-        style.say(ax, below, (x, place), (aside, -1), va="top", color=style.QUIET,
-                  **where | {"fontsize": style.SMALL_TEXT - 0.5})  # fmt: skip
+        style.say(ax, below, (x, place), (aside, -1), va="top", color=style.QUIET, **where)
 
 
 def as_fast(gain: dict[str, Any] | None, title: str, shares: Sequence[dict[str, Any]]) -> str:

@@ -24,8 +24,8 @@ INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn
 WIDTH = 5.4  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
 DASHES = (0, (5, 1.8))  # of a line that was not measured here
-SMALL_TEXT = 7.5  # points
-CLAIM_LETTERS, NOTE_LETTERS = 64, 108  # of a line of a title, and of the source below a figure
+SMALL_TEXT = 7.5  # points: the least, which the report prints at nine tenths
+CLAIM_LETTERS, NOTE_LETTERS = 64, 94  # of a line of a title, and of the source below a figure
 MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
@@ -129,7 +129,7 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
         claim(figure, title)
     paragraphs = filter(None, [" · ".join(notes), source])
     lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
-    figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+    figure.supxlabel(lines, x=0.01, ha="left", fontsize=SMALL_TEXT, color=QUIET)
     for text in figure.findobj(Text):
         text.set_text(text.get_text().replace("'", "’"))  # as the report's text has it
 
