@@ -108,16 +108,17 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
 
 
 def look(results: Results, kernel: str) -> Look:
-    """A kernel's look, the same in every figure: by its place among the steps that are told of, or
-    among the libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
+    """A kernel's look, the same in every figure: by its place among the steps of the ladder, the
+    libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
     entry = results.catalogue.get(kernel)
     if results.operation is None:
         if entry is None:
             return style.CONTEXT
         results = results.of(entry.operation)
-    if kernel in results.told:
-        return style.step_look(results.told.index(kernel), len(results.told))
     own = [name for name, known in results.catalogue.items() if known.product is results.product]
+    steps = [name for name in own if results.catalogue[name].adds]
+    if kernel in steps:
+        return style.step_look(steps.index(kernel), len(steps))
     tuned = [name for name in own if results.catalogue[name].tuned]
     kinds = [
         ([*results.full_rivals, *tuned], style.LIBRARIES),
