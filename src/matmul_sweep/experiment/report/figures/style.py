@@ -79,7 +79,7 @@ LIBRARIES = [
 ]
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
 CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
-CONTEXT = Look("#c4c4c4", "")
+CONTEXT = Look("#a8a8a8", "")
 EQUAL, PARITY = "equally fast", Look(INK, "", (0, (6, 2)))
 
 
