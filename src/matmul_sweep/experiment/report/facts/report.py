@@ -18,12 +18,7 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
 )
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.experiment.report.facts.beside import (
-    beside,
-    documents_beside,
-    ladders,
-    loads,
-)
+from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer

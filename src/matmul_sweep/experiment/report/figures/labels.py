@@ -11,7 +11,7 @@ from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, sa
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
 # Inches of height that title and notes of a figure take, and title and labels of a row, about.
-AROUND, WITHIN = 0.8, 0.4
+AROUND, WITHIN = 1.0, 0.4
 SAMPLE = 15  # points: the length of a line's sample
 NEAR = 0.95  # the right end, so that no leader crosses the panel, where it would look like data
 

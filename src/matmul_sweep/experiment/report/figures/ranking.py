@@ -117,7 +117,7 @@ def accuracy(results: Results) -> Figure:
     rows = compared_errors(results)
     need(rows, f"No error of a timed product is on record ({results.absence(results.order)}).")
     rows, unit, _ = rated(rows)
-    made, [[ax]] = style.panels()
+    made, [[ax]] = style.panels(height=2.25)
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip
     kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)
