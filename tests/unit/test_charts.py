@@ -71,12 +71,14 @@ def test_every_figure_has_a_caption_and_every_caption_a_figure():
     assert all((CAPTIONS / file).read_text().strip() for file in captions().values())
 
 
-def test_no_words_are_in_mathtext(tmp_path, drawn):
+def test_words_are_of_a_size_for_print_and_not_in_mathtext(tmp_path, drawn):
     """What draws the report knows no TeX, in which matplotlib writes powers of ten."""
     others = {name for name in FIGURES if name.startswith(ELSEWHERE) or name.endswith("energy")}
     others |= {"random_shapes", "processor_sizes"}
     assert {*FIGURES} - {*drawn} == others
     for name, figure in drawn.items():
+        sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text()]
+        assert style.SMALL_TEXT <= min(sizes) <= max(sizes) < 10, name  # of the report's text
         if any("log" in (ax.get_xscale(), ax.get_yscale()) for ax in figure.axes):
             style.save(figure, tmp_path, name, ["svg"])
             # Nor in the comment that a drawn text has.
@@ -105,6 +107,13 @@ def test_a_colour_has_one_meaning(results, drawn):
         lightness = [sum(to_rgb(shade)) for shade in shades]
         assert lightness == sorted(lightness, reverse=True)
         assert len(set(shades)) == count
+
+
+def test_points_are_named_in_the_order_of_their_rates(results, drawn):
+    (ax,) = drawn["accuracy"].axes
+    rates = {results.title(name): line.get_xdata()[0] for name, line in lines_in(ax).items()}
+    named = [rates[text.get_text()] for text in sorted(ax.texts, key=lambda text: text.xy[1])]
+    assert named == sorted(named) and len(named) > 2
 
 
 def best(results: Results, kernel: str, column: str = "tflops") -> list[list[float]]:
@@ -258,6 +267,8 @@ def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_libra
     (ax,) = drawn.axes
     found = ladder(results, "gemm")
     bars = [own[0].get_width() for own in ax.containers[1::2]]  # each behind has its bound
+    colours = [to_hex(own[0].get_facecolor()) for own in ax.containers[1::2]]
+    assert colours == [look(results, name).colour for name in found["heights"]]
     assert bars == [*found["heights"].values()] and len(bars) == 4
     gains = [gain["quotient"] for gain in found["stairs"].values() if gain]
     assert [b / a for a, b in itertools.pairwise(bars)] == pytest.approx(gains)
@@ -290,7 +301,7 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
         " ".join(words_of(FIGURES[name](results)).split())
         for name in ("time_loglog", "rate", "ladder")
     )
-    assert times.endswith("in turn, hot · jobs on 2 cards")
+    assert times.endswith("in turn, hot · 2 cards")
     for said in (rate, steps):
         assert said.endswith("commit 0123456 · alone, at its own clock")
     few = made_up(tmp_path / "few", kernels=PAIRED, caches=["alone", "hot"],

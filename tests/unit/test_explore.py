@@ -25,6 +25,7 @@ from matmul_sweep.experiment.dataset.selection import Results, fastest, of_serie
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import FASTEST
 from matmul_sweep.experiment.report.explore.points import ALONE, ERROR, SQUARE
+from matmul_sweep.experiment.report.facts.report import for_readers
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.site.pages import explore_page
 
@@ -92,6 +93,8 @@ def test_without_a_gpu_the_processor_is_drawn_and_the_reason_said(tmp_path):
     assert {*lines.name} == {"CPU triple loop", "CPU BLAS"}
     absent = page_data(results)["absent"]
     assert any("there is no GPU on this machine" in item["words"] for item in absent)
+    spared = "not for the CPU: cpu_without in the configuration"  # a key says nothing to a reader
+    assert for_readers(spared) == "it takes too long on the processor" != for_readers("other")
 
 
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):

@@ -10,7 +10,7 @@ from matmul_sweep.experiment.report.facts.source_code import GAP, source_code
 @pytest.mark.parametrize("kernel", the_catalogue().values(), ids=lambda kernel: kernel.name)
 def test_a_kernel_with_a_page_fits_on_it_and_says_why_it_misses(kernel):
     code = source_code(kernel)["code"]
-    assert bool(kernel.missed) == bool(code)
+    assert kernel.missed or not code
     if code:
         assert kernel.adds or kernel.arithmetic != "full"  # a bar of the staircase
         assert "#pragma" not in code and "report>" not in code

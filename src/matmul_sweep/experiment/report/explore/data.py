@@ -52,7 +52,8 @@ def choices(lines: Sequence[Mapping[str, Any]], timed_gpu: bool) -> dict[str, di
         "variants": ("variants", [FASTEST, ALL]),
         "quantity": ("show", quantities),
     }
+    words = {name: f"{name}, in turn" for name in squared if timed_gpu} | WORDS
     return {
-        name: {"heading": heading, "values": {value: WORDS.get(value, value) for value in values}}
+        name: {"heading": heading, "values": {value: words.get(value, value) for value in values}}
         for name, (heading, values) in found.items()
     }

@@ -16,6 +16,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.dataset.words import CACHES
+from matmul_sweep.experiment.report.facts.report import for_readers
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
@@ -119,6 +120,6 @@ def absent(view: Results) -> list[dict[str, Any]]:
     groups = rows.groupby([*PLACE, "variant", "status", "reason"], sort=False)
     return [
         dict(zip(PLACE, key, strict=False))
-        | {"words": f"{key[-3]} at {', '.join(own['size'])}: {key[-2]}, {key[-1]}"}
+        | {"words": f"{key[-3]} at {', '.join(own['size'])}: {key[-2]}, {for_readers(key[-1])}"}
         for key, own in groups
     ]

@@ -3,12 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    leading_own,
-    processor,
-    size_name,
-)
+from matmul_sweep.experiment.dataset.selection import Results, leading_own, processor, size_name
 from matmul_sweep.experiment.report.facts.findings import named
 from matmul_sweep.experiment.report.facts.ladder import shares
 from matmul_sweep.operations import shape_of

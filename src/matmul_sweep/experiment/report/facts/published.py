@@ -111,10 +111,10 @@ def beside(current: Results, other: Results) -> str:
     """What the command `compare` says of a set, with the current one, the first, as the
     reference."""
     if other is current:
-        return "The newest set" if current.earlier else "The current set"
+        return "the newest set" if current.earlier else "the current set"
     what = comparable(current, other)
     points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
-    said = points_line(points) if len(points) else "No common point"
+    said = points_line(points) if len(points) else "no common point"
     return f"{said}, compared with the set above"
 
 

@@ -18,12 +18,7 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
 )
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.experiment.report.facts.beside import (
-    beside,
-    documents_beside,
-    ladders,
-    loads,
-)
+from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
@@ -136,9 +131,14 @@ def missing(results: Results, status: str) -> list[dict[str, Any]]:
     ]
 
 
+def for_readers(reason: str) -> str:
+    """Why a point has no time, without a key of the configuration."""
+    return "it takes too long on the processor" if "cpu_without" in reason else reason
+
+
 def impersonal(row: pd.Series) -> str:
     """A row's reason without its own shape and variant, so that similar reasons are equal."""
-    text = str(row.reason).replace(str(shape_of(row)), "this shape")
+    text = for_readers(str(row.reason)).replace(str(shape_of(row)), "this shape")
     text = text.replace(row.variant, "the kernel")
     return re.sub(rf"^{re.escape(row.kernel)}\b(\[[^]]*\])?", "the kernel", text)
 

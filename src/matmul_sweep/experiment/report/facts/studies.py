@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import (
-    AXES,
-    Results,
-    limits_of,
-    shapes_of,
-    size_name,
-)
+from matmul_sweep.experiment.dataset.selection import AXES, Results, limits_of, shapes_of, size_name
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 

@@ -7,12 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    squares,
-    to_fastest,
-    verdict_of,
-)
+from matmul_sweep.experiment.dataset.selection import Results, squares, to_fastest, verdict_of
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import OPERATIONS

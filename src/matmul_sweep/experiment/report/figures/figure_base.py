@@ -86,7 +86,7 @@ def way_note(results: Results, rows: pd.DataFrame | None) -> str:
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     several = caches != ["alone"] and len(results.cards) > 1
-    cards = f" · jobs on {len(results.cards)} cards" if several else ""
+    cards = f" · {len(results.cards)} cards" if several else ""
     return "".join([*(words[cache] for cache in caches), cards])
 
 
@@ -101,23 +101,24 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
-        yield "crosses: times that the documents print, of other cards"
+        yield "crosses: the documents' times, of other cards"
     if style.has(made, style.PUBLISHED) and (other := stand_in(results)):
         date = other.device.get("date") or "at an unknown date"
         yield f"dashed: {processor(other.device)}, published {date}, not measured here"
 
 
 def look(results: Results, kernel: str) -> Look:
-    """A kernel's look, the same in every figure: by its place among the steps that are told of, or
-    among the libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
+    """A kernel's look, the same in every figure: by its place among the steps of the ladder, the
+    libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
     entry = results.catalogue.get(kernel)
     if results.operation is None:
         if entry is None:
             return style.CONTEXT
         results = results.of(entry.operation)
-    if kernel in results.told:
-        return style.step_look(results.told.index(kernel), len(results.told))
     own = [name for name, known in results.catalogue.items() if known.product is results.product]
+    steps = [name for name in own if results.catalogue[name].adds]
+    if kernel in steps:
+        return style.step_look(steps.index(kernel), len(steps))
     tuned = [name for name in own if results.catalogue[name].tuned]
     kinds = [
         ([*results.full_rivals, *tuned], style.LIBRARIES),

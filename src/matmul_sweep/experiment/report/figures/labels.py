@@ -11,7 +11,7 @@ from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, sa
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
 # Inches of height that title and notes of a figure take, and title and labels of a row, about.
-AROUND, WITHIN = 0.8, 0.4
+AROUND, WITHIN = 1.0, 0.4
 SAMPLE = 15  # points: the length of a line's sample
 NEAR = 0.95  # the right end, so that no leader crosses the panel, where it would look like data
 
@@ -19,13 +19,15 @@ NEAR = 0.95  # the right end, so that no leader crosses the panel, where it woul
 def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
     """Name each line, of some with their texts, beside its last point, at the right of the axes,
     without overlaps. Limits must be final."""
-    # Of a line that leaves the axes at the top the point there.
+    # Of a line that leaves the axes at the top the point there; points alone stand by their x.
     ends = [(*np.minimum(shares(ax, line)[-1], (np.inf, 1)), line, text) for line, text in lines]
+    ends = [(0, x, line, text) if line.get_linestyle() == "None" else (x, y, line, text)
+            for x, y, line, text in ends]  # fmt: skip
     ends.sort(key=lambda end: end[1])
     heights = spread([y for _, y, *_ in ends], gap(ax))
     for (x, end, line, text), y in zip(ends, heights, strict=True):
         colour = line.get_color()
-        if x >= NEAR and line.get_linestyle() != "None":
+        if x >= NEAR:
             ax.annotate(
                 "", xy=(x, end), xytext=(BESIDE, y), xycoords="axes fraction",
                 textcoords="axes fraction", annotation_clip=False, zorder=1,

@@ -12,7 +12,7 @@ from matmul_sweep.operations.gemm import GEMM
 PHASE_KERNELS = ["cublas_sgemm", "shared"]
 # All but the kernel are grey, so that a colour always means one.
 PHASES = {
-    "kernel": ("kernel", Look(style.STEPS[3], "o")),
+    "kernel": ("kernel", Look(style.BLUE, "o")),
     "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
     "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
     "end_to_end": ("end to end", Look(style.INK, "s")),

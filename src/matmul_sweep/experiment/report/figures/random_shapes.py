@@ -18,7 +18,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
-POINT = Look(style.STEPS[3], "o", "")
+POINT = Look(style.BLUE, "o", "")
 
 
 def every(results: Results) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def random_shapes(results: Results) -> Figure:
     }
     need(panels, "No product was timed on random shapes.")
     made, grid = style.panels(len(panels), 2, height=1.5, sharey=False)
-    style.grid_of(grid[0, 0]).set_height_ratios([5, 3])
+    style.grid_of(grid[0, 0]).set_height_ratios([5, 4])
     for axes, (kernel, rows) in zip(grid.T, panels.items(), strict=True):
         places = (np.arange(len(rows)) + 0.5) / len(rows)
         curve(axes[0], rows, places)

@@ -45,7 +45,9 @@ def ladder(results: Results) -> Figure:
     view = (other or whole).of(results.product.name, reduced=True)
     need(climbed["heights"], f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     need([*climbed["heights"]][1:], "One step only was timed in the way that leads.")
-    drawn = cells(view, climbed, at(fastest(view.leads), results.product.parse(climbed["size"])))
+    there = at(fastest(view.leads), results.product.parse(climbed["size"]))
+    drawn = {name: own | {"colour": look(view, name).colour}
+             for name, own in cells(view, climbed, there).items()}  # fmt: skip
     steps = {step["name"]: step for step in climbed["steps"]}
     top, size = steps[climbed["top"]], climbed["size"]
     made, [[ax]] = style.panels(height=AROUND + ROW * len(drawn))
@@ -69,7 +71,7 @@ def lay_bars(
     bounds = {name: (steps[name]["bound"] or {}).get("rate") or 0.0 for name in drawn}
     for place, (name, own) in enumerate(drawn.items()):
         ax.barh(place, bounds[name], 0.9, color=style.PALE)
-        ax.barh(place, own["reached"], 0.58, color=style.step_look(place, len(drawn)).colour)
+        ax.barh(place, own["reached"], 0.58, color=own["colour"])
         if own["library"]:
             ax.vlines(own["library"], place - 0.45, place + 0.45, linewidth=1.8, zorder=3,
                       colors=style.LIBRARIES[0].colour)  # fmt: skip
@@ -92,8 +94,7 @@ def name_row(ax: Axes, place: int, words: tuple[str, str], own: Mapping[str, Any
                  "ha": ha}  # fmt: skip
         aside = 5 if x else -5
         style.say(ax, above, (x, place), (aside, 0), va="bottom" if below else "center", **where)
-        style.say(ax, below, (x, place), (aside, -1), va="top", color=style.QUIET,
-                  **where | {"fontsize": style.SMALL_TEXT - 0.5})  # fmt: skip
+        style.say(ax, below, (x, place), (aside, -1), va="top", color=style.QUIET, **where)
 
 
 def as_fast(gain: dict[str, Any] | None, title: str, shares: Sequence[dict[str, Any]]) -> str:
@@ -116,7 +117,7 @@ def accuracy(results: Results) -> Figure:
     rows = compared_errors(results)
     need(rows, f"No error of a timed product is on record ({results.absence(results.order)}).")
     rows, unit, _ = rated(rows)
-    made, [[ax]] = style.panels()
+    made, [[ax]] = style.panels(height=2.25)
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip
     kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)

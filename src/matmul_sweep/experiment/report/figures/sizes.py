@@ -65,7 +65,7 @@ def rate(results: Results) -> Figure:
     rows = next((own for own in forms if len(own)), timed[:0])
     need(rows, f"No kernel was timed ({results.absence(results.order)}).")
     rows, unit, per_tflops = rated(visible(rows))
-    made, [[ax]] = style.panels(height=2.4)
+    made, [[ax]] = style.panels(height=2.1)
     kernel_lines(ax, results, rows, "rate")
     if on_gpu.any():
         peak_lines(ax, results, rows.n, per_tflops)

@@ -11,11 +11,12 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from matmul_sweep.experiment.report.numbers import RAISED
 from matmul_sweep.process.files import whole_file
@@ -24,8 +25,8 @@ INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn
 WIDTH = 5.4  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
 DASHES = (0, (5, 1.8))  # of a line that was not measured here
-SMALL_TEXT = 7.5  # points
-CLAIM_LETTERS, NOTE_LETTERS = 64, 108  # of a line of a title, and of the source below a figure
+SMALL_TEXT = 7.5  # points: the least, which the report prints at nine tenths
+CLAIM_LETTERS, NOTE_LETTERS = 64, 94  # of a line of a title, and of the source below a figure
 MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
@@ -69,7 +70,7 @@ class Look:
 
 # Colours mean one thing each. Blue: the steps of a ladder, the later the darker, so that grey print
 # keeps their order. Orange and dashed: libraries. Green: reduced arithmetic. Grey: all others.
-STEPS = ["#84bcdb", "#4f9bcb", "#2676b8", "#0b559f", "#08306b"]
+BLUE = "#0b559f"  # where there are no steps
 STEP_MARKERS = ["o", "s", "^", "D", "v"]
 LIBRARIES = [
     Look("#d55e00", "X", (0, (4, 1.6))),
@@ -78,14 +79,14 @@ LIBRARIES = [
 ]
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
 CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
-CONTEXT = Look("#c4c4c4", "")
+CONTEXT = Look("#a8a8a8", "")
 EQUAL, PARITY = "equally fast", Look(INK, "", (0, (6, 2)))
 
 
 def step_look(place: int, count: int) -> Look:
     """The look of a step of a ladder of `count` steps, the last of them the darkest."""
-    shade = STEPS[round(place * (len(STEPS) - 1) / (count - 1)) if count > 1 else -1]
-    return Look(shade, STEP_MARKERS[place % len(STEP_MARKERS)])
+    shade = mpl.colormaps["Blues"](0.45 + 0.55 * place / (count - 1) if count > 1 else 1.0)
+    return Look(to_hex(shade), STEP_MARKERS[place % len(STEP_MARKERS)])
 
 
 @contextmanager
@@ -129,7 +130,7 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
         claim(figure, title)
     paragraphs = filter(None, [" · ".join(notes), source])
     lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
-    figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+    figure.supxlabel(lines, x=0.01, ha="left", fontsize=SMALL_TEXT, color=QUIET)
     for text in figure.findobj(Text):
         text.set_text(text.get_text().replace("'", "’"))  # as the report's text has it
 
@@ -217,11 +218,14 @@ def power_of_ten(value: float) -> str:
 
 
 def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
-    """A logarithmic axis with these labels for its numbers."""
+    """A logarithmic axis with these labels for its numbers: powers of ten, of an x axis others too,
+    since rates lie within a few."""
     ax.set(**{f"{axis}scale": "log"})
     ticks = {"x": ax.xaxis, "y": ax.yaxis}[axis]
     ticks.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
     ticks.set_minor_locator(NullLocator())
+    if axis == "x":
+        ticks.set_major_locator(LogLocator(subs=[1, 2, 5]))
 
 
 def parity(ax: Axes) -> None:
