@@ -334,7 +334,7 @@ void go(float* A, float* B, float* C, int n)
         f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]", "1 << 30",
         "1 << 30", "wA") + OWN_SIZES.replace("n = 16;", "n = 16; const int rows = 512;").replace(
         "g(1, 1)", "g(n / 16, rows / 16)").replace("n);", "n, n);"), "",
-        "right where m and wB are multiples of 16"),
+        "right where wB is a multiple of 16"),
     "a line of blocks that add to C": (kernel(
         c="C[i * n + j]").replace(ROW, "(blockIdx.x * 256 + threadIdx.x) / n").replace(
         COL, "(blockIdx.x * 256 + threadIdx.x) % n").replace("= sum;", "+= sum;")
@@ -814,9 +814,9 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
-    "a tile that is no block of threads": ("#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(
-        f"j = {COL}", "j = threadIdx.x / 32").replace("threadIdx.y", "threadIdx.x / 32"),
-        "which block does f take"),
+    "a tile that is no block of threads": (
+        "#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(COL, "threadIdx.x / 32").replace(
+        "threadIdx.y", "threadIdx.x / 32"), "which block does f take"),
     "an input and its weights": (rectangular(
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),

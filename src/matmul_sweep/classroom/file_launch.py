@@ -311,7 +311,7 @@ def cleared_by_kernels(source: Source, host: str) -> Iterator[str]:
     """What the program passes to kernels, which are no products, for an array that they clear."""
     for kernel in source.kernels.values():
         launches = re.findall(rf"\b{kernel.name}\s*<<<[^;]*>>>\s*\(([^;]*)\)\s*;", host)
-        for given in () if kernel in source.likely_products else launches:
+        for given in () if kernel in source.products() else launches:
             for one, text in zip(kernel.parameters, given.split(","), strict=False):
                 if re.search(rf"\b{one.name}\s*\[[^;=]*\]\s*=\s*{ZERO}", kernel.body):
                     yield text.strip()

@@ -130,7 +130,8 @@ class Host:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
         none, or it is not found. It is called without words, or else with any, which are sizes; a
         function as in each of its calls, until one gets there."""
-        each = ((one, call) for one in self.starts for call in self.calls_of(one) or [None])
+        none: list[Node | None] = [None]
+        each = ((one, call) for one in self.starts for call in self.calls_of(one) or none)
         for (function, call), words in product(each, (1, None)):
             self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):

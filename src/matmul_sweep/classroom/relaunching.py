@@ -56,7 +56,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
-    for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
+    of_grid = ["grid exchanged"] * ("gridDim" not in bench.program.kernel.body) + ["grid too small"]
+    for mend in (one for one in mends(bench) if short and one.kind in of_grid):
         mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
         if not any(run.result.ended and run.unwritten.any() for run in mended):
             left = (*mended, *(run for run in wrong if run not in short))

@@ -392,7 +392,7 @@ def constants_as_parameters(
     names = [name for name in sizes if name in said or (
              role_of(name, letters, extents) and not TILED & {*words_of(name)}
              and sizes[name] > 1)]  # fmt: skip
-    untiled = [name for name in sizes if not TILED & {*words_of(name)}]
+    untiled = [name for name in sizes if sizes[name] > 1 and not TILED & {*words_of(name)}]
     alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
     if len(names) < 2 and len(alone) == 1:
         names = alone

@@ -395,8 +395,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
-    if not any(run.right for run in runs):  # which may be made for squares, and mean it
-        squares = [bench.run(bench.shape(side, side, side)) for side in SQUARES]
+    if runs and not any(run.right for run in runs):  # it may be made for squares, and mean it
+        wide = [bench.shape(side, side, side) for side in SQUARES]
+        squares = [bench.run(shape) for shape in wide if shape.square]
         sides = [one.shape.n for one in squares if one.right][:1]
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]

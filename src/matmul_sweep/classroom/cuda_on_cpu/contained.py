@@ -23,7 +23,7 @@ from matmul_sweep.process.errors import Unfinished, UserError, printable
 from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.limits import MOST_MEMORY
 
-MOST_BYTES = 32 << 20  # of a file that it writes, what it prints included
+MOST_BYTES = 16 << 20  # of a file that it writes, what it prints included
 NOT_STARTED = 126  # exit code of a container that cannot do what it is for
 SOURCE = Path(__file__).with_name("contain.c")
 CREATE_RULESET, VERSION = 444, 1  # linux/landlock.h
