@@ -770,9 +770,9 @@ VERDICTS |= {
         kernel() + "int main() { enum { side = 4 }; int n = 64; dim3 b(side, side); "
         "f<<<dim3(n / side, n / side), b>>>(0, 0, 0, n); }", "", "blocks of 4×4×1 threads; as in"),
     "an exchanged grid beside another mistake": (
-        rectangular(b="B[p * n + j + 1]") + "void go(float* A, int m, int n, int k) { "
+        rectangular().replace("sum = 0", "sum") + "void go(float* A, int m, int n, int k) { "
         "f<<<dim3((m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, A, A, m, n, k); }", "",
-        "grid exchanged(?s:.*)Also: out of bounds"),
+        "grid exchanged(?s:.*)Also: uninitialised variable"),
     "a kernel of C before another": (
         of_structs().replace("__global__", f'extern "C" {kernel(name="g")}extern "C" __global__'),
         "kernel=f", "f is correct"),

@@ -12,7 +12,7 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.launching import strides, striding_blocks
-from matmul_sweep.classroom.mistakes import CURES, Mistake, Teller
+from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 MOST_RUNS = 6  # of those that went wrong, all of which have to be mended
@@ -56,13 +56,22 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
-    of_grid = ["grid exchanged"] * ("gridDim" not in bench.program.kernel.body) + ["grid too small"]
-    for mend in (one for one in mends(bench) if short and one.kind in of_grid):
+    for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
         mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
-        if not any(run.result.ended and run.unwritten.any() for run in mended):
+        counted = "gridDim" in bench.program.kernel.body  # by which it numbers its blocks
+        whole = not counted and all(map(unset_alone, mended))
+        explains = mend.kind == "grid too small" or whole
+        if explains and not any(run.result.ended and run.unwritten.any() for run in mended):
             left = (*mended, *(run for run in wrong if run not in short))
             return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
     return None, ()
+
+
+def unset_alone(run: Run) -> bool:
+    """Whether nothing is wrong but what begins with no value."""
+    with np.errstate(invalid="ignore"):
+        numbers = np.abs(run.result.c) < PATTERN
+    return not run.mistaken and not (run.wrong & numbers).any()
 
 
 def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
