@@ -61,7 +61,7 @@ def cell(
     library = min(pairs, key=lambda pair: pair["ratio"], default=None)
     said = f"{step['title']} at n = {row.n}: {significant(rate['value'])} {unit}"
     if library:
-        said += f", {library['library']['title']} beside it {significant(library['rate'])}"
+        said += f", {library['library']['title']} against it {significant(library['rate'])}"
     states = {"{:.0f} W": row.power_w, "{:.0f} MHz": row.sm_clock_mhz}
     return {
         "title": step["title"],

@@ -115,7 +115,7 @@ def beside(current: Results, other: Results) -> str:
     what = comparable(current, other)
     points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
     said = points_line(points) if len(points) else "no common point"
-    return f"{said}, compared with the set above"
+    return f"compared with the set above, this one has {said}"
 
 
 def files(folder: Path) -> dict[str, Path]:

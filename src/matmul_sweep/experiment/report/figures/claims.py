@@ -27,8 +27,8 @@ def percent(share: float) -> str:
 
 
 def times(factor: float) -> str:
-    """`2.1 times`, `127 000 times`."""
-    return f"{significant(factor, 2)} times"
+    """`2.14 times`, `127 000 times`."""
+    return f"{significant(factor)} times"
 
 
 def listed(words: Sequence[str]) -> str:

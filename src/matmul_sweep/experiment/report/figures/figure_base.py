@@ -96,8 +96,9 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     words = {text.get_text() for ax in made.axes for text in ax.texts}
     named = [kernel for kernel in drawn if results.title(kernel) in words]
     unnamed = set(drawn).difference(named)
-    if others := sum(look(results, kernel) == style.CONTEXT for kernel in unnamed):
-        yield f"grey: {others} other kernel" + "s" * (others > 1)
+    others = [results.title(name) for name in unnamed if look(results, name) == style.CONTEXT]
+    if others:
+        yield "grey: " + (f"{len(others)} other kernels" if others[1:] else others[0])
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):

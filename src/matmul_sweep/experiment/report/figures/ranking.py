@@ -81,7 +81,7 @@ def lay_bars(
     ax.set_yticks([])
     keys = ["grey: what its machine code allows"] if any(bounds.values()) else []
     if top["rival"]:
-        keys.insert(0, f"orange: {top['rival']}, {top['theirs']} beside {top['title']}")
+        keys.insert(0, f"orange: {top['rival']}, {top['theirs']} against {top['title']}")
     return keys
 
 
