@@ -778,6 +778,19 @@ VERDICTS |= {
         "kernel=f", "f is correct"),
     "sizes that are numbers in it": (
         FIXED.replace("N", "24"), "m=24 n=24 k=24", "f is correct(?s:.*)24x24x24 alone"),
+    "a counter that all threads share": (
+        kernel().replace("int p = 0", "p = 0").replace("float sum", "__shared__ int p; float sum"),
+        "", "race in line 6"),
+    "a size that is a constant of the kernel, too": (
+        "#define N 4096\n" + UNGUARDED.replace("float* C)", "float* C, int n)").replace(
+        "p < N", "p < n") + "int main() { f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>(0, 0, 0, N); }",
+        "", "f is correct(?s:.*)128x128x128 alone(?s:.*)8×8×1 blocks of 16×16×1 threads; as in line"),
+    "a branch that a small size would not take": (
+        "#define N 10000\n" + FIXED + "int main() { int side = 4; if (N < 100) side = N;\n"
+        "f<<<dim3(N / side, N / side), dim3(side, side)>>>(0, 0, 0); }", "",
+        "f is correct(?s:.*)28×28×1 blocks of 4×4×1 threads"),
+    "a number of a struct that is said": (
+        of_structs("step", "int step; "), "A.step=k B.step=n C.step=n", "f is correct"),
     "a C of more than a million elements": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1100; "
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
@@ -817,6 +830,10 @@ QUESTIONS = {
     "a tile that is no block of threads": (
         "#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(COL, "threadIdx.x / 32").replace(
         "threadIdx.y", "threadIdx.x / 32"), "which block does f take"),
+    "a number that the kernel never reads": (
+        kernel(f"{MATRICES}, int size, int count, int offset", "A[i * size + p]", "B[p * size + j]",
+        "C[i * size + j]", "count", "size", "size"),
+        "never reads offset, and is right where it is size"),
     "an input and its weights": (rectangular(
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),

@@ -6,7 +6,7 @@ said may be meant. What a trial had to assume, and may be why it failed, is aske
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, permutations
 
 from matmul_sweep.classroom.experiments import Bench
 from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
@@ -47,7 +47,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
-    asked = chain(of_squares(bench, where, shapes), asked)
+    asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
         read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
@@ -83,6 +83,22 @@ def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iter
         said = " ".join(f"{role}={signature.name_of('m')}" for role in roles)
         said += f" most_rows={y} most_columns={x}" * own.one_block
         yield question(f"{where} is right at square shapes: which does its program have", said)
+
+
+def of_unread(
+    bench: Bench, where: str, shapes: Mapping[Shape, object]
+) -> Iterator[UserError]:
+    """A question about a number that the kernel never reads, and that trial took for a dimension,
+    if the kernel is right wherever this is as long as another one."""
+    signature, body = bench.signature, bench.program.kernel.body
+    names = {one: signature.name_of(one) for one in signature.operation.shape.__match_args__}
+    for one, other in permutations(names if signature.unsure else (), 2):
+        alike = all(fine == (getattr(shape, one) == getattr(shape, other))
+                    for shape, fine in shapes.items())  # fmt: skip
+        if alike and not re.search(rf"\b{names[one]}\b", body):
+            said = names | {one: names[other]}
+            asked = f"{where} never reads {names[one]}, and is right where it is {names[other]}"
+            yield question(f"{asked}: is it so", " ".join(map("=".join, said.items())))
 
 
 def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:

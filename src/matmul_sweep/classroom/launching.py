@@ -40,6 +40,7 @@ LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x a
 # Those of a kernel whose text allows several, the commonest first; they are tried.
 USUAL_LINES = ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (1024, 1, 1), (32, 1, 1))
 USUAL_BOXES = ((32, 2, 2), (32, 4, 2), (32, 2, 4), (16, 16, 2), (8, 8, 8))
+USUAL_WARPS = ((128, 4, 1), (32, 4, 1), (32, 8, 1), (64, 4, 1), (32, 2, 1), (32, 32, 1))
 USUAL_SQUARES = ((16, 16, 1), (32, 32, 1), (8, 8, 1), (32, 8, 1), (32, 4, 1))
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
 # Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
@@ -53,6 +54,7 @@ LADDERS = (
 TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
               "half": re.compile("(?i)hgemm|half|fp?16"),
               "double": re.compile("(?i)dgemm|double|fp?64")}  # fmt: skip
+BY_WARPS = re.compile(r"threadIdx\s*\.\s*x\s*\)?\s*/")  # whose number along x is counted
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
@@ -302,8 +304,11 @@ def likely_blocks(
 
 def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
     """Those of kernels that use the same axes of threadIdx, the commonest first."""
-    if uses(source.needed_by(kernel)[source], "threadIdx", "z"):
+    code = source.needed_by(kernel)[source]
+    if uses(code, "threadIdx", "z"):
         return USUAL_BOXES
+    if "mma" in code and uses(code, "threadIdx", "y") and BY_WARPS.search(code):
+        return USUAL_WARPS
     return USUAL_LINES if counts_by_x(source, kernel) else (*USUAL_SQUARES, *USUAL_LINES)
 
 
@@ -349,6 +354,8 @@ def guessed_block(
     if ladder:
         return ladder, True
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
+    if by_warps and BY_WARPS.search(code):
+        return None, False
     if not tiles and not arrays:
         crossed = re.search(CROSSED, without_aliases(kernel.body))
         usual = OBLONG_BLOCK if crossed else DEFAULT_BLOCK

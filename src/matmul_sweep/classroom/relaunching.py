@@ -56,14 +56,16 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
+    clean = [run for run in short if not run.mistaken] or short
     for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
-        mended = [mend.bench.run(run.shape) for run in short[:MOST_RUNS]]
         counted = "gridDim" in bench.program.kernel.body  # by which it numbers its blocks
-        whole = not counted and all(map(unset_alone, mended))
-        explains = mend.kind == "grid too small" or whole
+        exchanged = mend.kind == "grid exchanged"
+        few = (clean if exchanged else short)[:MOST_RUNS]
+        mended = [mend.bench.run(run.shape) for run in few]
+        explains = not exchanged or (not counted and all(map(unset_alone, mended)))
         if explains and not any(run.result.ended and run.unwritten.any() for run in mended):
             left = (*mended, *(run for run in wrong if run not in short))
-            return mended_by(mend, short[0], mended[0]), [run for run in left if not run.right]
+            return mended_by(mend, few[0], mended[0]), [run for run in left if not run.right]
     return None, ()
 
 

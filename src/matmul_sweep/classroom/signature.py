@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm
 
-from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.host import BINARY, Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import Declared, Kernel
 from matmul_sweep.operations import OPERATIONS
@@ -33,7 +33,7 @@ COLUMNS = word_set(
     "c col cols column columns w width widths weight largeur colonne colonnes columna columnas "
     "colonna spalte spalten coluna colunas ancho anchura"
 )
-ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is stored
+ROW_LENGTH = word_set("ld lead leading stride pitch paso")  # of a matrix as it is stored
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
@@ -186,6 +186,10 @@ def signature_of(
     if len(numbers) == 1 and only_counts(numbers[0], kernel.body):  # how often, in a benchmark
         roles |= {name: f"{GIVEN}{name}" for name in numbers}
         numbers = []
+    given = arguments_of(source, kernel)
+    if numbers and {given.get(name) for name in numbers} <= {one.name for one in constants}:
+        roles |= {name: f"{GIVEN}{name}" for name in numbers}  # the kernel has what it is passed
+        numbers = []
     areas = {*numbers} & products_passed(source, kernel)
     if len(numbers) > len(areas) > 0:
         roles |= {name: f"{GIVEN}{name}" for name in areas}
@@ -245,11 +249,17 @@ def only_counts(name: str, body: str) -> bool:
 def products_passed(source: Source, kernel: Kernel) -> set[str]:
     """The parameters for which the program passes a product of two variables: the size of a matrix,
     and no dimension."""
-    own, known = Host(source, kernel, {}).launch(), source.host.names.keys()
+    known = source.host.names.keys()
     two = re.compile(r"[\w.>-]*[A-Za-z_]\w*\s*\*\s*[A-Za-z_][\w.>-]*")
-    pairs = zip(kernel.parameters, own.arguments if own else (), strict=False)
-    return {one.name for one, text in pairs
+    return {name for name, text in arguments_of(source, kernel).items()
             if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
+
+
+def arguments_of(source: Source, kernel: Kernel) -> dict[str, str]:
+    """What the program passes for each parameter."""
+    own = Host(source, kernel, {}).launch()
+    names = (one.name for one in kernel.parameters)
+    return dict(zip(names, own.arguments if own else (), strict=False))
 
 
 def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
@@ -264,10 +274,21 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
     return replace(signature, parameters=tuple(parameters), sizes=own)
 
 
-def small_sizes(sizes: Mapping[str, int], sides: Iterable[int]) -> dict[str, int]:
+def small_sizes(
+    sizes: Mapping[str, int], sides: Iterable[int], program: str = ""
+) -> dict[str, int]:
     """The same dimensions, divided until none is larger than a CPU can try, so that each is a
     multiple of the same tiles as before, or else of the same power of two, and no two become alike,
-    if that can be. sides: of the kernel's own tiles."""
+    if that can be; and if it can, the program takes the same branches. sides: of the kernel's own
+    tiles."""
+    branches = [(sizes[name], BINARY[sign], int(limit))
+                for name, sign, limit in re.findall(r"\b(\w+)\s*([<>]=?)\s*(\d+)", program)
+                if name in sizes]  # fmt: skip
+
+    def alike(value: int, less: int) -> bool:
+        return all(holds(value, limit) == holds(less, limit)
+                   for one, holds, limit in branches if one == value)  # fmt: skip
+
     wide = [side for side in sides
             if side > LARGEST_SIZE and not any(one % side for one in sizes.values())]  # fmt: skip
     largest, tiles = max(LARGEST_SIZE, *wide, 0), lcm(TILES, *wide)
@@ -279,7 +300,9 @@ def small_sizes(sizes: Mapping[str, int], sides: Iterable[int]) -> dict[str, int
         divided = (value // by for by in range(1, max(1, value // SMALLEST_SIZE) + 1)
                    if value % by == 0 and gcd(value, tiles) == gcd(value // by, tiles))  # fmt: skip
         found = {one for one in divided if one <= largest}
-        found = found or {*range(power, largest + 1, 2 * power)}
+        usual = {*range(power, largest + 1, 2 * power)}
+        same = ({one for one in some if alike(value, one)} for some in (found, usual))
+        found = next(filter(None, same), found or usual)
         small[value] = max(found - {*small.values()}, default=max(found))
     return {name: small[value] for name, value in sizes.items()}
 

@@ -40,6 +40,7 @@ FOR_EDGES = re.compile(
     r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)"
 )  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
+SETTING = re.compile(r"\w+(?:(?:\.|->)\w+)*")  # a number's name, or its place in a struct
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
 
@@ -436,7 +437,7 @@ def settings_of(words: Sequence[str], where: str) -> dict[str, str]:
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or not re.fullmatch(r"\w+", key) or not value:
+        if not equals or not SETTING.fullmatch(key) or not value:
             wanted = "write key=value, such as block=16x16"
             raise UserError(f"{where}: '{word}' is no setting; {wanted}")
         found[key] = value

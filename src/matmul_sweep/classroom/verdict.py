@@ -232,7 +232,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
     extents = "*".join(text for one in shared_arrays(kernel) for text in one)  # or their products
     sides = [valued(text, values) or 0 for text in re.split(r"[*+]", extents)]
-    if (small := small_sizes(signature.sizes, sides) | told) != signature.sizes:
+    small = small_sizes(signature.sizes, sides, source.host.bare) | told
+    if small != signature.sizes:
         # With the sizes of the same value that only the program around it uses.
         alike = {str(signature.sizes[name]): str(value) for name, value in small.items()}
         texts = {name: alike[text] for name, text in source.names.items()
@@ -548,12 +549,17 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
     """Whether the kernel is right at shapes that show if less than such a multiple suffices: half
     of it, alone and beyond the smallest one, and so on, until the time `end`."""
     tried: dict[Shape, bool] = {}
-    found = multiples(shapes, bench) if any(shapes.values()) else {}
+    if not any(shapes.values()):
+        return tried
+    right = told_apart(shapes)[0]
+    only = all(shape.square for shape in right)  # then of all dimensions together
+    known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
+    found = multiples(known, bench)
+    least = min(right, key=lambda one: one.operations)
     tied = {**bench.signature.fixed, **bench.signature.tied}
-    for side, i in ((side, i) for side, which in found.items() for i in which):
-        least = min(told_apart(shapes)[0], key=lambda one: one.operations)
+    for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
         name = least.__match_args__[i]
-        alike = least.__match_args__ if bench.signature.square else (name,)
+        alike = least.__match_args__ if only else (name,)
         while name not in tied and side % 2 == 0 and time.monotonic() < end:
             side //= 2
             two = [replace(least, **dict.fromkeys(alike, extent))

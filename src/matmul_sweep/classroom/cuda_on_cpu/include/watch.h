@@ -48,7 +48,7 @@ struct Cell {
 };
 
 // A byte of shared memory that a thread writes as another one did, with nothing between: a race, unless
-// it leaves the value that it found.
+// it leaves the value that it found, and never another one meanwhile, as a loop's counter does.
 struct Rewrite {
     const char* address;
     char found;
@@ -71,7 +71,7 @@ HIDDEN Place last_place = nullptr;
 HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;  // those of shared memory: of a cluster's blocks
 HIDDEN Rewrite* rewrites = nullptr;  // of the running thread
 HIDDEN size_t rewrite_count = 0;
-HIDDEN constexpr size_t most_rewrites = 4096;
+HIDDEN constexpr size_t most_rewrites = 4096, most_bytes = 16;  // of one number or vector
 HIDDEN Segment watched_shared = {};
 HIDDEN char *dynamic_begin = nullptr, *dynamic_end = nullptr;  // of dynamic shared memory: what lies
 HIDDEN char* dynamic_limit = nullptr;                          // beyond, up to the limit, is no block's
@@ -146,11 +146,20 @@ UNWATCHED inline void tell_race(const char* array, size_t element, const Access&
              before.how == How::Landed ? "true" : "false", what);
 }
 
+UNWATCHED inline void tell_rewrite(const Rewrite& one)
+{
+    if (*one.address != one.found)
+        tell_race("shared", one.element, one.before, one.now, "write after write");
+}
+
 // address: of a byte in shared memory.
 UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element,
                            const char* address = nullptr)
 {
     const Access& before = cell.write;
+    if (address && writes)
+        for (size_t i = rewrite_count; i && i + most_bytes > rewrite_count; --i)
+            if (rewrites[i - 1].address == address) tell_rewrite(rewrites[i - 1]);
     if (before.how == How::UnderWay || !ordered(before, now)) {
         const bool plain = before.how == How::Plain && now.how == How::Plain;
         if (address && writes && plain && rewrite_count < most_rewrites)
@@ -172,11 +181,7 @@ UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const cha
 // Called when the running thread has written all that it has noted.
 UNWATCHED inline void tell_rewrites()
 {
-    for (; rewrite_count; --rewrite_count) {
-        const Rewrite& one = rewrites[rewrite_count - 1];
-        if (*one.address != one.found)
-            tell_race("shared", one.element, one.before, one.now, "write after write");
-    }
+    for (; rewrite_count; --rewrite_count) tell_rewrite(rewrites[rewrite_count - 1]);
 }
 
 // The cells from this one on, of the shared memory of a block of the cluster, without what is left of an
