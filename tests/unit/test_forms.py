@@ -784,7 +784,7 @@ VERDICTS |= {
     "a size that is a constant of the kernel, too": (
         "#define N 4096\n" + UNGUARDED.replace("float* C)", "float* C, int n)").replace(
         "p < N", "p < n") + "int main() { f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>(0, 0, 0, N); }",
-        "", "f is correct(?s:.*)128x128x128 alone(?s:.*)8×8×1 blocks of 16×16×1 threads; as in line"),
+        "", "f is correct(?s:.*)128x128x128 alone(?s:.*)8×8×1 blocks of 16×16×1 threads; as in"),
     "a branch that a small size would not take": (
         "#define N 10000\n" + FIXED + "int main() { int side = 4; if (N < 100) side = N;\n"
         "f<<<dim3(N / side, N / side), dim3(side, side)>>>(0, 0, 0); }", "",

@@ -85,9 +85,7 @@ def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iter
         yield question(f"{where} is right at square shapes: which does its program have", said)
 
 
-def of_unread(
-    bench: Bench, where: str, shapes: Mapping[Shape, object]
-) -> Iterator[UserError]:
+def of_unread(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
     """A question about a number that the kernel never reads, and that trial took for a dimension,
     if the kernel is right wherever this is as long as another one."""
     signature, body = bench.signature, bench.program.kernel.body

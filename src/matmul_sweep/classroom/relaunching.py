@@ -71,8 +71,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
 
 def unset_alone(run: Run) -> bool:
     """Whether nothing is wrong but what begins with no value."""
-    with np.errstate(invalid="ignore"):
-        numbers = np.abs(run.result.c) < PATTERN
+    numbers = np.abs(run.result.c.astype(np.float64)) < PATTERN
     return not run.mistaken and not (run.wrong & numbers).any()
 
 
