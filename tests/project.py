@@ -1,7 +1,6 @@
 """A copy of the project, and Snakemake in it."""
 
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,11 +27,6 @@ HERE = ("--cores", "2")  # run the jobs on this machine
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
 
 Running = Fork | subprocess.Popen[str]
-
-
-def heed_interrupts() -> None:
-    """Take Ctrl-C again, which a shell has what it starts in the background ignore."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_until(condition: Callable[[], object], running: Running) -> None:
@@ -128,17 +122,10 @@ class Project:
                 raise
             return subprocess.CompletedProcess(command, code, said.read())
 
-    def start(self, *arguments: str, program: Sequence[str] = (), **options: Any) -> Running:
+    def start(self, *arguments: str) -> Fork:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        command, file = self.command(*arguments, program=program, **options), self.path("said")
-        if not program:
-            return Fork(command, self.folder, self.environment, file)
-        with file.open("w") as said:
-            return subprocess.Popen(
-                command, cwd=self.folder, env=self.environment,
-                stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                preexec_fn=heed_interrupts,
-            )  # fmt: skip
+        command = self.command(*arguments)
+        return Fork(command, self.folder, self.environment, self.path("said"))
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""
