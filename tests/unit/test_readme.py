@@ -47,25 +47,6 @@ def test_what_a_page_links_to_is_there(page):
     assert [link for link in own if not link.exists()] == []
 
 
-PAIRED = ["naive", "shared", "cublas_sgemm"]
-FOUND: list[tuple[list[str], dict[str, float], str]] = [  # kernels, their ratios, what is said
-    (PAIRED, {"naive": 0.1, "shared": 1.0}, r"\*shared\* reaches \S+ .FLOP/s, as fast as cuBLAS\."),
-    (PAIRED, {"naive": 0.99, "shared": 0.5},
-     r"\*naive\* reaches \S+ .FLOP/s, 0\.990 times as fast as cuBLAS\."),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kernels", "ratios", "words"), FOUND)
-def test_a_sentence_says_what_the_last_step_is_beside_the_library(tmp_path, kernels, ratios, words):
-    results = made_up(tmp_path, kernels=kernels)
-    found = results.ratios
-    for name, ratio in ratios.items():
-        rows = (found.kernel == name) | (found.baseline == name)
-        found.loc[rows, ["ratio", "ratio_low", "ratio_high"]] = ratio, ratio - 0.004, ratio + 0.004
-    (said,) = sentences(results)
-    assert re.search(f"{words}$", said)
-
-
 def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_path):
     options = {"kernels": ["naive", "cublas_sgemm"]}
     capped = where("kernel == 'naive'", throttled="power_cap")

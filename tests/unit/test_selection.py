@@ -18,12 +18,6 @@ HEAT = THERMAL[0]
 BOTH = f"{POWER}+{HEAT}"
 
 
-def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path):
-    results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
-    assert set(results.timed().cache) == {"hot"}
-    assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
-
-
 def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock():
     rows = [
         ("alone", 690.0, 1700.0, "", POWER),

@@ -179,22 +179,6 @@ def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(swept, ti
     assert bench.measured == [large] * (not skipped)
 
 
-def test_rows_and_samples_say_whose_they_are(swept):
-    sweep = swept(FakeBench(GPU), CASES[:1])
-    assert {row["variant"] for row in sweep.rows} == {GPU.name}
-    whose = {(s["variant"], s["baseline_of"], s["cache"], s["sample"])
-             for s in sweep.samples if s["phase"] == "kernel"}  # fmt: skip
-    assert whose == {
-        (who, of, cache, i)
-        for who, of in ((GPU.name, ""), ("cublas_sgemm", GPU.name))
-        for cache in CACHES
-        for i in range(3)
-    }
-    timed = {row["phase"]: row for row in sweep.rows if row["cache"] == "cold"}
-    assert (timed["kernel"]["error"], timed["kernel"]["throttled"]) == (0.25, "power_cap")
-    assert timed["first"]["status"] == "ok"
-
-
 def test_a_finished_point_is_kept_although_it_would_be_refused_today(swept):
     """Less memory is free than before the interrupt, the first prediction came out slower, or the
     configuration spares the CPU the shape."""
