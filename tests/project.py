@@ -55,9 +55,10 @@ class Project:
         (self.folder / "kernels" / "test.yaml").write_text(text + added)
 
     def add_kernel(self, name: str, source: str) -> str:
-        """Write a kernel's source; returns the text of its entry."""
-        (self.folder / "kernels" / f"{name}.cu").write_text(source)
-        entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu"}
+        """Write the source of a kernel, there called `mine`, under its name; the text of its
+        entry."""
+        self.path(f"kernels/{name}.cu").write_text(source.replace("void mine", f"void {name}"))
+        entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu", "function": name}
         return yaml.safe_dump({name: entry}, sort_keys=False)
 
     def add_documented_kernel(self, source: str) -> dict[str, Any]:
