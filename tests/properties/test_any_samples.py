@@ -1,4 +1,4 @@
-"""For all samples: the interval of their median is right, and sampling stops on time."""
+"""For all samples: intervals and ratios are right, and sampling stops on time."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matmul_sweep.experiment.dataset.derived import resampled_interval
 from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval
 from matmul_sweep.experiment.measure import sampling
 from matmul_sweep.experiment.measure.sampling import collect
@@ -103,3 +104,17 @@ def test_sampling_stops_when_the_rule_says_so_and_not_before(rule, bench):
         assert count <= 2 * before
         seconds = min(count, bench.most) * bench.seconds
         assert count == 1 or seconds <= rule.seconds / 10 * (1 + NEARLY)
+
+
+# Ratios of pairs.
+
+
+@given(samples(1, 40))
+def test_a_resampled_interval_lies_around_the_median_and_repeats(ratios):
+    low, high = resampled_interval(np.array(ratios))
+    if len(ratios) < SMALLEST:
+        assert np.isnan([low, high]).all()
+        return
+    around = [min(ratios), low, np.median(ratios), high, max(ratios)]
+    assert around == pytest.approx(sorted(around), rel=NEARLY)
+    assert resampled_interval(np.array(ratios)) == (low, high)

@@ -58,6 +58,7 @@ def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path):
     results = made_up(tmp_path, **options, caches=["hot", "alone"], device=device,
                       change=alone_in_two_sweeps).of("gemm")  # fmt: skip
     assert results.compared == Gemm(640, 640, 640) and max(results.timed().n) == 1024
+    assert set(results.timed().cache) == {"hot"}
     assert set(results.leads.cache) == {"alone"} and set(results.leads.sweep) == {"gemm_alone"}
     assert not results.leads.duplicated(["variant", "n"]).any()
     here = results.at_compared(results.leads)

@@ -118,6 +118,13 @@ def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(swept, l
     assert again.measured == [CASES[1]]
 
 
+def test_samples_say_whose_they_are(swept):
+    samples = [s for s in swept(FakeBench(GPU), CASES[:1]).samples if s["phase"] == "kernel"]
+    whose = {(s["variant"], s["baseline_of"], s["sample"]) for s in samples}
+    pairs = [(GPU.name, ""), ("cublas_sgemm", GPU.name)]
+    assert whose == {(*pair, i) for pair in pairs for i in range(3)}
+
+
 @pytest.mark.parametrize(("name", "chooses"), [("sgemm", True), ("naive", False)])
 def test_a_dispatch_says_what_it_ran(swept, name, chooses):
     variant = CATALOGUE.variant(name)
