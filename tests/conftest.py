@@ -64,12 +64,9 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def entry() -> Entry:
     """A right catalogue entry of a CUDA kernel with some keys changed; None leaves a key out."""
-
-    def changed(**changes: Any) -> dict[str, Any]:
-        merged = CUDA_ENTRY | changes
-        return {key: value for key, value in merged.items() if value is not None}
-
-    return changed
+    return lambda **changes: {
+        key: value for key, value in (CUDA_ENTRY | changes).items() if value is not None
+    }
 
 
 @pytest.fixture

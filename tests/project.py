@@ -1,7 +1,6 @@
 """A copy of the project, and Snakemake in it."""
 
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,11 +29,6 @@ GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
 Running = Fork | subprocess.Popen[str]
 
 
-def heed_interrupts() -> None:
-    """Take Ctrl-C again, which a shell has what it starts in the background ignore."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def wait_until(condition: Callable[[], object], running: Running) -> None:
     """Until the condition holds or the process has ended; fails after a minute."""
     deadline = time.monotonic() + 60
@@ -61,9 +55,10 @@ class Project:
         (self.folder / "kernels" / "test.yaml").write_text(text + added)
 
     def add_kernel(self, name: str, source: str) -> str:
-        """Write a kernel's source; returns the text of its entry."""
-        (self.folder / "kernels" / f"{name}.cu").write_text(source)
-        entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu"}
+        """Write the source of a kernel, there called `mine`, under its name; the text of its
+        entry."""
+        self.path(f"kernels/{name}.cu").write_text(source.replace("void mine", f"void {name}"))
+        entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu", "function": name}
         return yaml.safe_dump({name: entry}, sort_keys=False)
 
     def add_documented_kernel(self, source: str) -> dict[str, Any]:
@@ -128,17 +123,10 @@ class Project:
                 raise
             return subprocess.CompletedProcess(command, code, said.read())
 
-    def start(self, *arguments: str, program: Sequence[str] = (), **options: Any) -> Running:
+    def start(self, *arguments: str) -> Fork:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        command, file = self.command(*arguments, program=program, **options), self.path("said")
-        if not program:
-            return Fork(command, self.folder, self.environment, file)
-        with file.open("w") as said:
-            return subprocess.Popen(
-                command, cwd=self.folder, env=self.environment,
-                stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                preexec_fn=heed_interrupts,
-            )  # fmt: skip
+        command = self.command(*arguments)
+        return Fork(command, self.folder, self.environment, self.path("said"))
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""

@@ -13,10 +13,6 @@ import psutil
 from project import Project
 from pytest import approx
 
-C_ENTRY = {
-    "title": "mine",
-    "operation": "gemm",
-}
 COUNTED = Path(__file__).with_name("counted.c").read_text()
 # In the place of `// mistake`; what is late shows only where nothing was verified before.
 MISTAKES = {
@@ -41,7 +37,8 @@ def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
     for name in names:
         source = COUNTED.replace("counted(", f"{name}(").replace("// mistake", MISTAKES[name])
         (folder / f"{name}.c").write_text(source)
-    return {n: C_ENTRY | {"title": n, "source": f"{n}.c", "function": n} for n in names}
+    entry = {"operation": "gemm"}
+    return {n: entry | {"title": n, "source": f"{n}.c", "function": n} for n in names}
 
 
 def counting(project: Project) -> Project:

@@ -29,12 +29,8 @@ LATE = (40, 300, 320)  # at 300 a late mistake shows; nothing is verified there
 
 def cuda_kernels(project: Project, *names: str) -> str:
     """RIGHT_KERNEL, spoilt, as sources of the project; their entries."""
-    entries = ""
-    for name in names:
-        source = RIGHT_KERNEL.replace(*CUDA[name]).replace("void mine", f"void {name}")
-        entry = project.add_kernel(name, source).replace("function: mine", f"function: {name}")
-        entries += entry
-    return entries
+    spoilt = {name: RIGHT_KERNEL.replace(*CUDA[name]) for name in names}
+    return "".join(project.add_kernel(name, source) for name, source in spoilt.items())
 
 
 def test_bad_kernels_under_snakemake(new_project, command):

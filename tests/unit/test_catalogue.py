@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import experiment, the_catalogue
+from support import the_catalogue
 
 from matmul_sweep.build import packages
 from matmul_sweep.build.binaries import essence, flags, recipe
@@ -16,7 +16,6 @@ from matmul_sweep.catalogue.keys import OwnLaunch, OwnLayout, OwnMap
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.gallery import GALLERY
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.plan.configuration import chosen_jobs
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import description, fields_of
@@ -156,11 +155,6 @@ def test_a_grid_for_the_device_has_the_architectures_multiprocessors(mine, arch,
     assert variant.parameters == {"RESIDENT": 2}
 
 
-def test_an_entry_is_an_operation_a_source_a_tile_and_threads(mine):
-    variant = mine(title=None, function=None)
-    assert (variant.name, variant.kernel.title, variant.kernel.function) == ("mine",) * 3
-
-
 @pytest.mark.parametrize("text", ["shared/16", "shared-16", "shared", "cpu_loop"])
 def test_a_variant_is_found_by_name_slug_and_kernel(text):
     names = {"shared-16": "shared/16", "shared": "shared/32"}
@@ -222,12 +216,6 @@ def test_headers_are_found_through_headers_and_once(tmp_path):
     outer.write_text('#include "inner.h"\n')
     inner.write_text('#include "outer.h"\n')
     assert [f.resolve() for f in source_files(source)] == [source, outer, inner]
-
-
-def test_a_sweep_measures_the_variants_that_both_lists_name():
-    sweeps = {"gemm": {"operation": "gemm", "shapes": [8], "kernels": ["shared/32", "naive"]}}
-    config = experiment("shared", "naive/16", sweeps=sweeps).configuration
-    assert [*chosen_jobs(config, the_catalogue(), "gpu")["gemm"]] == ["naive-16", "shared-32"]
 
 
 def test_every_source_of_the_project_is_in_the_catalogue():

@@ -20,7 +20,6 @@ from matmul_sweep.process.files import write_json
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip
 NAIVE, CUBLAS = "naive_rect/32", "cublas_sgemm"
-UNMEASURED = next(v.name for v in the_catalogue().buildable.values() if not v.measured)
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de", "dirty": False,
          "cpu": "a CPU", "cores": 4, "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
          "driver_cuda": 12090, "cublas": "12.9", "power_limit_w": 350.0, "occupancy": 0.75,
@@ -105,22 +104,6 @@ class Jobs:
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path)
-
-
-def test_medians_intervals_and_rates_by_hand(jobs):
-    times = {(UNMEASURED, "kernel", "hot"): [7.0, 1.0, 3.0, 2.0, 6.0, 4.0, 5.0],
-             (UNMEASURED, "first", "cold"): [20.0]}  # fmt: skip
-    state = {"error": 0.25, "sm_clock_mhz": 1980, "power_w": 300.5, "throttled": "power_cap"}
-    jobs.add(UNMEASURED, times, OK | state | {"launches": 50}, COLD | {"phase": "first"})
-    _, tables = jobs.collect()
-    kernel, first = (row for _, row in tables["summary.csv"].iterrows())
-    assert kernel.kernel == the_catalogue().variant(UNMEASURED).kernel.name
-    assert (kernel.time_ms, kernel.time_low_ms, kernel.time_high_ms) == (4.0, 1.0, 7.0)
-    assert (kernel.samples, kernel.launches) == (7, 50)
-    assert kernel.tflops == pytest.approx(2 * 64 * 32 * 16 / 4e-3 / 1e12)
-    assert (kernel.error, kernel.power_w, kernel.throttled) == (0.25, 300.5, "power_cap")
-    assert (first.time_ms, first.samples) == (20.0, 1)
-    assert first[["tflops", "time_low_ms", "launches"]].isna().all()
 
 
 def test_a_ratio_is_the_median_of_the_pairs(jobs, command):

@@ -10,13 +10,10 @@ from snakemake.utils import update_config
 from support import DEFAULT as CONFIGURATION
 from support import ROOT, changed, the_catalogue
 
-from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan.configuration import (
     check_configuration,
     chosen_jobs,
-    spared,
 )
-from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
@@ -67,14 +64,6 @@ def test_the_projects_own_configurations_pass(file):
     config = copy.deepcopy(DEFAULT)
     update_config(config, yaml.safe_load(file.read_text()))  # as --configfile does
     check_configuration(config | {"catalogue": DEFAULT["catalogue"]}, [str(file)])
-
-
-def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written():
-    config = changed(DEFAULT, {"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
-    config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
-    sweep = sweep_of(config, "gemm")
-    assert spared(sweep, on_gpu=False) == {Gemm(64, 64, 64), Gemm(8192, 8192, 8192)}
-    assert spared(sweep, on_gpu=True) == set()
 
 
 def chosen(device: str, changes: dict[str, Any]) -> dict[str, set[str]]:

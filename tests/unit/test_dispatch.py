@@ -162,16 +162,9 @@ def test_what_runs_at_given_shapes_is_compiled_for_them_and_of_two_dispatches_al
     assert parts(catalogue, "sm_90", Gemm(1, 1, 1), Gemm(640, 640, 640)) == ["mine/8", "mine/16"]
     assert parts(catalogue, "sm_90", Gemm(65536 * 32, 1, 1)) == []  # the measuring job says why
     assert parts(catalogue, "sm_90", of="both") == ["mine/32", "mine/8", "mine/16"]
+    assert catalogue.buildable.keys() - catalogue.variants.keys() == {"mine-8", "mine-32"}
     with pytest.raises(UserError, match=r"table\.csv: no row's variant takes 2097152x1x1"):
         choice(catalogue, f"{65536 * 32}x1x1")
-
-
-def test_what_only_the_table_names_is_built_and_not_measured(load):
-    catalogue = load(table(SMALL, LARGE, {"variant": "mine/32"}))  # no card takes 32 yet
-    assert set(catalogue.variants) == {"chosen", "mine-16", "new-16", "large-16"}
-    assert {"mine-8", "mine-32"} < set(catalogue.buildable)
-    assert "mine/32" not in parts(catalogue, "sm_90")
-    assert catalogue.variant("mine/32").tile == (32, 32)
 
 
 def test_the_digest_follows_the_table_and_the_sources_of_the_parts(load):

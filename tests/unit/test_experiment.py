@@ -56,7 +56,7 @@ def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spre
 
 
 def test_a_sweep_says_how_its_points_are_measured_small_shapes_first():
-    own = GIVEN | {"copies": ["naive/16"], "cold": ["cpu_blas"], "cpu_without": [4096],
+    own = GIVEN | {"copies": ["naive/16"], "cold": ["cpu_blas"], "cpu_without": ["4096x4096x4096"],
                    "sampling": {"minimum": 7}}  # fmt: skip
     run = experiment(sweeps={"given": own}, limits__gpu_seconds=3, limits__cpu_seconds=4)
     variants = map(the_catalogue().variant, ("naive/32", "naive/16", "cpu_blas"))
@@ -71,6 +71,7 @@ def test_a_sweep_says_how_its_points_are_measured_small_shapes_first():
     )  # fmt: skip
     assert [case.shape.m for case in run.cases("given")] == [64, 4096]
     assert run.spared("given", the_catalogue().variant("cpu_blas")) == {Gemm(4096, 4096, 4096)}
+    assert run.spared("given", the_catalogue().variant("naive/32")) == set()
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,7 @@ import time
 import pytest
 
 from matmul_sweep.process.errors import Unfinished
-from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
-
-
-def test_what_a_call_wrote_comes_back():
-    array = shared_array((2, 3), "float32")
-    run_isolated(lambda: array.fill(7), 30)
-    assert (array == 7).all()
+from matmul_sweep.process.isolation import Crashed, run_isolated
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from matmul_sweep.catalogue.layout import Layout
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.experiment.report.facts.ladder import gain, ladder
-from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
 GEMM = {"gemm": (320, 1024)}
@@ -65,12 +64,6 @@ def steps(folder: Path, kernels: list[str], shapes: Any = GEMM, **options: Any) 
     """The steps of A·B by name."""
     found = ladder(made_up(folder, kernels=kernels, shapes=shapes, **options), "gemm")
     return {step["name"]: step for step in found["steps"]}
-
-
-def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path):
-    chosen = the_catalogue().variant("sgemm").part(Gemm(4096, 4096, 4096), "sm_90")
-    own = steps(tmp_path, ["sgemm"], {"gemm": (32, 4096)})["sgemm"]
-    assert own["ran"] == chosen.name and own["layout"]["tile"] == chosen.tile
 
 
 def test_a_step_that_only_a_dispatch_ran_alone_has_its_rate(tmp_path):

@@ -59,17 +59,6 @@ def test_matrices_lie_in_any_way(calls, layout_of_a, layout_of_b):
     assert not calls.memory
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_gram_of_any_layout(calls, layout, dtype):
-    a = laid(whole_numbers(9, 5, dtype=dtype), layout)
-    np.testing.assert_array_equal(matmul_sweep.gram(Given(a)).array, a.T @ a)
-    out = laid(whole_numbers(5, 5, dtype=dtype), layout)
-    expected = a.T @ a + out
-    matmul_sweep.gram(Given(a), Given(out), beta=1)
-    np.testing.assert_array_equal(out, expected)
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("layout_of_d", LAYOUTS)
@@ -90,17 +79,6 @@ def test_d_is_added_in_any_layout(calls, layout, layout_of_d, dtype):
             product(Given(out), **options)
             np.testing.assert_array_equal(out, alpha * exact + beta * d)
             np.testing.assert_array_equal(product(**options).array, out)
-
-
-def test_d_may_be_an_input_or_c(calls):
-    """As in Muon's step, where A is symmetric: b·A + c·A²."""
-    a = whole_numbers(8, 8, dtype="bfloat16")
-    a = laid(np.clip(a + a.T, -3, 3), "rows")
-    made = matmul_sweep.gram(Given(a), d=Given(a), alpha=2, beta=-3).array
-    np.testing.assert_array_equal(made, 2 * (a @ a) - 3 * a)
-    out = laid(a, "rows")
-    matmul_sweep.gram(Given(a), Given(out), d=Given(out), alpha=2, beta=-3)
-    np.testing.assert_array_equal(out, made)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -259,15 +237,6 @@ def test_threads_do_not_write_into_one_anothers_launches(calls):
     assert len(results) == 20
     for found, expected in results:
         np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("accuracy", "wanted"), [("float32", "three_products"), ("ieee", "streamed")]
-)
-def test_the_accuracy_decides_which_dispatch_chooses(calls, accuracy, wanted):
-    zeros = Given(np.zeros((1024, 1024), SINGLE))
-    matmul_sweep.gemm(zeros, zeros, accuracy=accuracy)
-    assert calls.launched[-1] == wanted
 
 
 @pytest.mark.parametrize(

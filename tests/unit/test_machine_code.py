@@ -10,7 +10,6 @@ from support import (
     RIGHT_KERNEL,
     TILED_KERNEL,
     Command,
-    Outcome,
     experiment,
 )
 
@@ -98,19 +97,14 @@ def compiled(path: Path) -> Path:
     return binary_of(variant, path.parent / "sm_90")
 
 
-def taken_apart(command: Command, catalogue: Path) -> Outcome:
-    """The step, which writes instructions.csv beside the catalogue."""
-    folder = catalogue.parent
-    experiment(catalogue=catalogue).write(folder / "experiment.json")
-    return command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
-                   "--output", folder / "instructions.csv", "--log", folder / "log")  # fmt: skip
-
-
 def row(command: Command, catalogue: Path) -> Any:
     """The row of the kernel `mine`, which was compiled."""
-    done = taken_apart(command, catalogue)
+    folder = catalogue.parent
+    experiment(catalogue=catalogue).write(folder / "experiment.json")
+    done = command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
+                   "--output", folder / "instructions.csv", "--log", folder / "log")  # fmt: skip
     assert done.code == 0, done.err
-    [found] = read_table("instructions.csv", catalogue.parent / "instructions.csv").itertuples()
+    [found] = read_table("instructions.csv", folder / "instructions.csv").itertuples()
     return found
 
 

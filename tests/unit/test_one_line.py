@@ -117,13 +117,6 @@ def test_a_kernel(command, refused, right, wrong, said):
     assert "mine" in line and said in line
 
 
-def test_a_cut_file(command, refused, sets):
-    for folder in ("a", "b"):
-        shutil.copytree(sets / folder, refused / folder)
-    os.truncate(refused / "b" / "device.json", 20)
-    assert "b/device.json: cut short or damaged" in command("compare", "a", "b").error()
-
-
 def test_a_file_that_takes_long_to_read(command, refused, monkeypatch):
     monkeypatch.setattr(verdict, "READ_SECONDS", 0.1)
     (refused / "mine.cu").write_text("(a<" * 200000)

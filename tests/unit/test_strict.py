@@ -138,12 +138,11 @@ def test_an_object_is_refused(text: str, said: str, hand_in: Path, tmp_path: Pat
 @pytest.mark.long
 @pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
 def test_an_honest_kernel_is_graded(text: str, hand_in: Path) -> None:
-    hand_in.write_text(text)
-    verdict = judge(hand_in, {"block": "16x16"}, seed=1)
+    verdict = graded(hand_in, text)
     assert verdict.status == CORRECT, "\n".join(lines_of(verdict))
 
 
-def graded(hand_in: Path, text: str, seed: int = 1) -> Verdict:
+def graded(hand_in: Path, text: str, seed: int | None = 1) -> Verdict:
     hand_in.write_text(text)
     return judge(hand_in, {"block": "16x16"}, seed)
 
@@ -177,14 +176,12 @@ def test_a_program_that_ends_itself_is_not_correct(
 ) -> None:
     monkeypatch.setattr(strict, "check_symbols", lambda *_: None)  # that gets past them
     ends = f"#ifndef __CUDA_ARCH__\nexit({code});\n#endif"
-    text = 'extern "C" void exit(int);\n' + within(ends)
-    hand_in.write_text(text)
-    verdict = judge(hand_in, {"block": "16x16"})
+    verdict = graded(hand_in, 'extern "C" void exit(int);\n' + within(ends), None)
     assert verdict.status == NOT_RUN and "ends its whole program" in verdict.message
 
 
 @pytest.mark.long
 def test_what_only_strict_grading_refuses_is_told(hand_in: Path) -> None:
-    hand_in.write_text(within("#ifdef __CUDACC__\n__threadfence();\n#endif"))
-    told = "\n".join(lines_of(judge(hand_in, {"block": "16x16"})))
+    verdict = graded(hand_in, within("#ifdef __CUDACC__\n__threadfence();\n#endif"), None)
+    told = "\n".join(lines_of(verdict))
     assert "correct, as far as the CPU reads it" in told and "would refuse it: line 6" in told

@@ -118,6 +118,13 @@ def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(swept, l
     assert again.measured == [CASES[1]]
 
 
+def test_samples_say_whose_they_are(swept):
+    samples = [s for s in swept(FakeBench(GPU), CASES[:1]).samples if s["phase"] == "kernel"]
+    whose = {(s["variant"], s["baseline_of"], s["sample"]) for s in samples}
+    pairs = [(GPU.name, ""), ("cublas_sgemm", GPU.name)]
+    assert whose == {(*pair, i) for pair in pairs for i in range(3)}
+
+
 @pytest.mark.parametrize(("name", "chooses"), [("sgemm", True), ("naive", False)])
 def test_a_dispatch_says_what_it_ran(swept, name, chooses):
     variant = CATALOGUE.variant(name)
@@ -177,22 +184,6 @@ def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(swept, ti
     expected = ("skipped", why) if skipped else ("ok", "")
     assert said(swept(bench, [small, large]), large) == {"hot": expected}
     assert bench.measured == [large] * (not skipped)
-
-
-def test_rows_and_samples_say_whose_they_are(swept):
-    sweep = swept(FakeBench(GPU), CASES[:1])
-    assert {row["variant"] for row in sweep.rows} == {GPU.name}
-    whose = {(s["variant"], s["baseline_of"], s["cache"], s["sample"])
-             for s in sweep.samples if s["phase"] == "kernel"}  # fmt: skip
-    assert whose == {
-        (who, of, cache, i)
-        for who, of in ((GPU.name, ""), ("cublas_sgemm", GPU.name))
-        for cache in CACHES
-        for i in range(3)
-    }
-    timed = {row["phase"]: row for row in sweep.rows if row["cache"] == "cold"}
-    assert (timed["kernel"]["error"], timed["kernel"]["throttled"]) == (0.25, "power_cap")
-    assert timed["first"]["status"] == "ok"
 
 
 def test_a_finished_point_is_kept_although_it_would_be_refused_today(swept):

@@ -16,6 +16,7 @@ from made_up_data import (
     SHAPES,
     STUDIES,
     beside_a_card,
+    failed,
     made_up,
     the_catalogue,
     where,
@@ -88,9 +89,7 @@ HOLES: dict[str, dict[str, Any]] = {
     "gram alone": {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
     "gemm alone": {"shapes": {"gemm": SHAPES["gemm"]}},
     "without a GPU": {"gpu": False},
-    "nothing": {
-        "change": lambda s: s.assign(status="failed", reason="lost", time_ms=None, tflops=None)
-    },
+    "nothing": {"change": failed},
     "random shapes": {"kernels": ["sgemm", "gram", *FEW], "drawn": RANDOM},
     "without readings": {
         "change": lambda s: s.assign(**dict.fromkeys(STATE[:-1]), throttled=""),
@@ -268,9 +267,7 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
     assert scope(results)["cards"] == 1
     results.jobs.loc[results.jobs.variant == "cublas_sgemm", "uuid"] = "GPU-other"
     assert scope(results)["cards"] == 2
-    device = DEVICE | {"nvml": "unavailable: no permission"}
-    unread = made_up(tmp_path, kernels=FEW, change=HOLES["without readings"]["change"],
-                     device=device)  # fmt: skip
+    unread = made_up(tmp_path, kernels=FEW, **HOLES["without readings"])
     assert findings(unread)["card"] == {"missing": "NVML unavailable: no permission"}
 
 

@@ -13,7 +13,7 @@ from support import ROOT
 pytestmark = pytest.mark.long
 
 # What the project asks of any catalogue.
-TESTS = ("test_catalogue.py", "test_ladder.py", "test_operations.py",
+TESTS = ("test_catalogue.py", "test_ladder.py",
          "test_readme.py::test_the_pages_say_what_was_published")  # fmt: skip
 
 

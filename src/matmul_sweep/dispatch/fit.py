@@ -218,9 +218,8 @@ class Measured:
         chains, which = np.unique(self.additions[near, column], return_inverse=True)
         errs = np.bincount(which, self.errs[near, column]).cumsum()
         allowed = chains[errs <= np.maximum(ERRING * np.bincount(which).cumsum(), 1)]
-        if not len(chains) or (len(allowed) and allowed[-1] == chains[-1]):
-            return 0
-        return max(int(allowed[-1]) if len(allowed) else 1, FEW_ADDITIONS)
+        most = max(allowed, default=0)
+        return 0 if most == max(chains, default=0) else max(int(most), FEW_ADDITIONS)
 
     def chosen(self, costs: Sequence[Cost]) -> np.ndarray:
         """At each shape which of the rows has the least predicted time, of those whose variants
@@ -235,7 +234,7 @@ class Measured:
         return np.where(able, predicted, np.inf).argmin(axis=1)
 
     def remembered(
-        self, costs: Sequence[Cost], known: set[str], slack: float = SLACK
+        self, costs: Sequence[Cost], known: set[str], slack: float
     ) -> dict[Variant, list[Shape]]:
         """By variant the known shapes at which it is the fastest and the choice loses `slack`."""
         times = self.at(self.allowed, self.columns(costs)[self.chosen(costs)])

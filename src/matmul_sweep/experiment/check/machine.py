@@ -92,13 +92,6 @@ def peaks(device: Mapping[str, Any]) -> dict[str, float]:
     return {key: math.prod(own) if own else 0 for key, own in terms.items()}
 
 
-def ceilings_of(device: Mapping[str, Any]) -> dict[str, float]:
-    """The peak of each ceiling by its name, infinite where it is not known."""
-    known = peaks(device)
-    found = {name: known[f"{units.rate}_peak_tflops"] or np.inf for name, units in UNITS.items()}
-    return found | {"copy": memory_gb_s(device)}
-
-
 def memory_gb_s(device: Mapping[str, Any]) -> float:
     """The peak of the card's memory, infinite where it is not known."""
     known = CARDS.get(device["gpu"])
@@ -136,13 +129,14 @@ def rates_of(data: DataSet) -> dict[str, tuple[str, pd.Series]]:
 
 
 def too_high(data: DataSet) -> Iterator[str]:
-    """Ceilings above the peak of what they measure."""
-    ceilings = data["ceilings.csv"]
-    known = ceilings_of(data.device) if data.device["gpu"] else {}
+    """Ceilings above the peak of what they measure, where that is known."""
+    ceilings, known = data["ceilings.csv"], peaks(data.device)
+    most = {name: known[f"{units.rate}_peak_tflops"] or np.inf for name, units in UNITS.items()}
+    most["copy"] = memory_gb_s(data.device)
     units = ceilings.name.map(CEILINGS)
     yield from data.rows("ceilings.csv", units.isna(), "name", "no known ceiling")
     yield from data.rows("ceilings.csv", ceilings.unit != units, "unit", "not that of the ceiling")
-    peak = ceilings.name.map(known)
+    peak = ceilings.name.map(most)
     why = peak.map(lambda limit: f"above the {limit:.4g} of the card")
     yield from data.rows("ceilings.csv", ceilings.value > NEARLY * peak, "value", why)
 

@@ -19,6 +19,7 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.report.facts.documents import PER_MS, compare_documents
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.published import stand_in
+from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
@@ -117,11 +118,10 @@ def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dic
 
 def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
     """What the loop and the library take on this processor, each None if it was not timed."""
-    found = {}
-    for name, kind in (("loop", Kind.C), ("blas", Kind.LIBRARY)):
-        times = at(on_processor(results, shape.operation, kind), shape).time_ms * per_ms
-        found[name] = None if times.empty else times.iloc[0]
-    return found
+    return {
+        name: known(at(on_processor(results, shape.operation, kind), shape).time_ms.max() * per_ms)
+        for name, kind in (("loop", Kind.C), ("blas", Kind.LIBRARY))
+    }
 
 
 def loads(results: Results) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """The published data sets: which of them is quoted, and what each shows first."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -38,18 +38,6 @@ from matmul_sweep.process.errors import UserError
 DataSet = tuple[Path, Results]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A set in the list of sets, in words; a word between asterisks is emphasised."""
-
-    card: str
-    date: str
-    kernels: str
-    fastest: list[str]
-    beside: str  # the current set
-    files: dict[str, Path]
-
-
 def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
     """The data set for the README: the newest with today's kernels, or else the newest; None if
     nothing is published."""
@@ -68,9 +56,9 @@ def stand_in(results: Results) -> Results | None:
     return next((other for _, other in quoted([(one.folder, one) for one in results.others])), None)
 
 
-def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
-    """The sets, the current one first, then the newest. Raises UserError for two sets of one
-    device."""
+def entries(data_sets: Sequence[DataSet]) -> list[dict[str, Any]]:
+    """The sets, the current one first, then the newest, in words; a word between asterisks is
+    emphasised. Raises UserError for two sets of one device."""
     folders: dict[str, Path] = {}
     found = []
     ordered = in_order(data_sets)
@@ -81,14 +69,15 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
         folders[name] = folder
         cards = len(results.cards)
         found.append(
-            Entry(
-                f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
-                str(results.device.get("date")),
-                version_words(results) or f"this version's, commit {short_commit(results.device)}",
-                list(fastest_kernels(results)),
-                beside(ordered[0][1], results),
-                files(folder),
-            )
+            {
+                "card": f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
+                "date": str(results.device.get("date")),
+                "kernels": version_words(results)
+                or f"this version's, commit {short_commit(results.device)}",
+                "fastest": list(fastest_kernels(results)),
+                "beside": beside(ordered[0][1], results),  # the current set
+                "files": files(folder),
+            }
         )
     return found
 
