@@ -253,3 +253,25 @@ def test_the_guard_decides_as_in_python_on_drawn_columns(guard):
     found = [guard(a)[0] for a in drawn]
     assert found == [chinese.moduli_needed(a) for a in drawn]
     assert {*found} == {14, 15, 16, NATIVE}
+
+
+def test_what_the_guard_passes_errs_no_more_than_the_bound():
+    """Without it half of them would err more, of columns that are drawn to fool it."""
+    passed = [error_of(a, chinese.moduli_needed(a)) for a in drawn_columns()]
+    assert max(passed) <= BOUND
+    assert passed.count(0) < 400
+    assert sum(error_of(a, 14) > BOUND for a in drawn_columns()) > 200
+
+
+def drawn_columns() -> list[np.ndarray]:
+    return [fooling(seed, 256, 24) for seed in range(600)]
+
+
+def error_of(a: np.ndarray, moduli: int) -> float:
+    """The largest error of AᵀA of the whole numbers, as a share of Σ|a||b|; 0 for native."""
+    if moduli == NATIVE:
+        return 0
+    lost = np.ldexp(chinese.whole(a, moduli), -chinese.exponents(a, moduli)) - a
+    error = a.T @ lost + lost.T @ a + lost.T @ lost
+    terms = np.abs(a).T @ np.abs(a)
+    return float((np.abs(error[terms > 0]) / terms[terms > 0]).max())
