@@ -68,7 +68,6 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
-SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
