@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import repeat
 
 import psutil
@@ -78,8 +79,9 @@ def disturb(project: Project, moment: Moment, number: int, job: str) -> bool:
     running = project.start(target)
     moment(project, running)
     for process in psutil.Process(running.pid).children(recursive=True) if job else [running]:
-        if not job or process.cmdline()[1:2] == [job]:
-            process.send_signal(number)
+        with suppress(psutil.NoSuchProcess):  # one that has ended meanwhile
+            if not job or process.cmdline()[1:2] == [job]:
+                process.send_signal(number)
     running.wait(60)
     assert gone(running.pid)
     finished = journalled(project.path("results/local/journal/gemm/counted"))
