@@ -99,7 +99,7 @@ def scaling(run: Run, signature: Signature) -> Explanation:
 def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     """Sums that end early, or begin late, or skip terms."""
     left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
-    terms, name = run.shape.terms, signature.terms_name
+    terms, name, own = run.shape.terms, signature.terms_name, own_sides(run)
 
     def lost(vague: int, key: str, about: str = "k") -> Explanation:
         return Explanation(vague, "lost terms", key, about)
@@ -120,8 +120,10 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         for side in sides_of(run):
             if kept == terms // side * side:
                 multiple = f"{name} is no multiple of {side}"
-                other = side not in own_sides(run)
-                yield early, lost(2 + other, f"the last terms are lost where {multiple}")
+                yield (
+                    early,
+                    lost(2 + (side not in own), f"the last terms are lost where {multiple}"),
+                )
             if gone == (terms - 1) // side * side:
                 key = "only the last tile of terms is summed: each round begins the sum anew"
                 yield late, lost(1, key)

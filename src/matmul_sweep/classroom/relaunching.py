@@ -57,8 +57,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
     clean = [run for run in short if not run.mistaken] or short
+    counted = "gridDim" in bench.program.kernel.body  # by which it numbers its blocks
     for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
-        counted = "gridDim" in bench.program.kernel.body  # by which it numbers its blocks
         exchanged = mend.kind == "grid exchanged"
         few = (clean if exchanged else short)[:MOST_RUNS]
         mended = [mend.bench.run(run.shape) for run in few]

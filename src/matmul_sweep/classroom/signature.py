@@ -4,7 +4,7 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm
 
@@ -183,25 +183,8 @@ def signature_of(
     alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
-    if len(numbers) == 1 and only_counts(numbers[0], kernel.body):  # how often, in a benchmark
-        roles |= {name: f"{GIVEN}{name}" for name in numbers}
-        numbers = []
-    given = arguments_of(source, kernel)
-    if numbers and {given.get(name) for name in numbers} <= {one.name for one in constants}:
-        roles |= {name: f"{GIVEN}{name}" for name in numbers}  # the kernel has what it is passed
-        numbers = []
-    areas = {*numbers} & products_passed(source, kernel)
-    if len(numbers) > len(areas) > 0:
-        roles |= {name: f"{GIVEN}{name}" for name in areas}
-        numbers = [name for name in numbers if name not in areas]
-    lengths = [name for name in numbers if ROW_LENGTH & {*words_of(name)}]
-    if len(lengths) == len(numbers) - 1:  # of all matrices, which are square
-        roles |= dict.fromkeys(lengths, f"{LEADING}C")
-        numbers = [name for name in numbers if name not in lengths]
-    told = [name for name in numbers if name in said]
-    if len(told) < len(numbers):  # a number beside the dimensions, such as a tile's side
-        roles |= {name: f"{GIVEN}{name}" for name in told}
-        numbers = [name for name in numbers if name not in told]
+    roles |= beside_dimensions(numbers, source, kernel, said, {one.name for one in constants})
+    numbers = [name for name in numbers if name not in roles]
     in_macros = {*re.findall(r"\w+", " ".join(source.names.values()))}
     if constants and in_macros.isdisjoint(numbers) and all(map(kernel.leaves, numbers)):
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
@@ -246,13 +229,27 @@ def only_counts(name: str, body: str) -> bool:
     return not SIZE_NAME.fullmatch(name) and ends == len(re.findall(rf"\b{name}\b", body)) > 0
 
 
-def products_passed(source: Source, kernel: Kernel) -> set[str]:
-    """The parameters for which the program passes a product of two variables: the size of a matrix,
-    and no dimension."""
-    known = source.host.names.keys()
-    two = re.compile(r"[\w.>-]*[A-Za-z_]\w*\s*\*\s*[A-Za-z_][\w.>-]*")
-    return {name for name, text in arguments_of(source, kernel).items()
-            if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
+def beside_dimensions(
+    numbers: Sequence[str], source: Source, kernel: Kernel, said: set[str], constants: set[str]
+) -> dict[str, str]:
+    """The roles of those numbers that are no dimensions: how often a benchmark repeats, what the
+    kernel has as a constant too, the size of a matrix, lengths of rows, and of what a setting
+    says."""
+    passed = arguments_of(source, kernel)
+    repeats = len(numbers) == 1 and only_counts(numbers[0], kernel.body)
+    if repeats or {passed.get(name) for name in numbers} <= constants:
+        return {name: f"{GIVEN}{name}" for name in numbers}
+    areas = {*numbers} & products_among(passed, source.host.names.keys())
+    roles = {name: f"{GIVEN}{name}" for name in areas if len(numbers) > len(areas)}
+    left = [name for name in numbers if name not in roles]
+    lengths = [name for name in left if ROW_LENGTH & {*words_of(name)}]
+    if len(lengths) == len(left) - 1:  # of all matrices, which are square
+        roles |= dict.fromkeys(lengths, f"{LEADING}C")
+        left = [name for name in left if name not in lengths]
+    told = [name for name in left if name in said]
+    if len(told) < len(left):  # a number beside the dimensions, such as a tile's side
+        roles |= {name: f"{GIVEN}{name}" for name in told}
+    return roles
 
 
 def arguments_of(source: Source, kernel: Kernel) -> dict[str, str]:
@@ -260,6 +257,14 @@ def arguments_of(source: Source, kernel: Kernel) -> dict[str, str]:
     own = Host(source, kernel, {}).launch()
     names = (one.name for one in kernel.parameters)
     return dict(zip(names, own.arguments if own else (), strict=False))
+
+
+def products_among(passed: Mapping[str, str], known: Set[str]) -> set[str]:
+    """The parameters for which the program passes a product of two variables: the size of a matrix,
+    and no dimension. known: names of macros and constants, which are none."""
+    two = re.compile(r"[\w.>-]*[A-Za-z_]\w*\s*\*\s*[A-Za-z_][\w.>-]*")
+    return {name for name, text in passed.items()
+            if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
 
 
 def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:

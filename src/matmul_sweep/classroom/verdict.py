@@ -423,7 +423,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told = [worst, *(one for one in ordered if worth_telling(one, worst))]
     return replace(
         verdict, status=WRONG, rule=rule_of(shapes, bench), shapes=shapes,
-        mistakes=[with_multiple(one, shapes, bench) for one in told],
+        mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -500,16 +500,18 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    squares = {shape: fine for shape, fine in shapes.items() if shape.square}
-    sides = multiples(squares, bench) if all(shape.square for shape in right) else {}
-    if len(sides) == 1 and not multiples(shapes, bench):
-        return f"it is right at square multiples of {next(iter(sides))} only"
-    if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
-        return "it is right at square shapes only"
+    found = multiples(shapes, bench)
+    if all(shape.square for shape in right):
+        squares = {shape: fine for shape, fine in shapes.items() if shape.square}
+        sides = multiples(squares, bench)
+        if len(sides) == 1 and not found:
+            return f"it is right at square multiples of {next(iter(sides))} only"
+        if all(squares.values()):
+            return "it is right at square shapes only"
     roles = right[0].__match_args__
     told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
             f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
-            for side, which in multiples(shapes, bench).items())  # fmt: skip
+            for side, which in found.items())  # fmt: skip
     said = " and ".join(told)
     return said and f"it is right where {said}"
 
@@ -536,12 +538,15 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     return {} if any(fit(shape, found) for shape in wrong) else found
 
 
-def with_multiple(mistake: Mistake, shapes: Mapping[Shape, bool | str], bench: Bench) -> Mistake:
+def with_multiple(
+    mistakes: Sequence[Mistake], shapes: Mapping[Shape, bool | str], bench: Bench
+) -> list[Mistake]:
     """The same with the multiple of terms that all the shapes show: one may allow several."""
-    terms = 2 if len(mistake.run.shape.dimensions) == 3 and not bench.signature.square else 0
+    terms = 2 if len(next(iter(shapes)).dimensions) == 3 and not bench.signature.square else 0
     known = multiples(shapes, bench) if any(shapes.values()) else {}
     side = next((str(side) for side, which in known.items() if terms in which), r"\g<0>")
-    return replace(mistake, what=re.sub(r"(?<=no multiple of )\d+", side, mistake.what))
+    return [replace(one, what=re.sub(r"(?<=no multiple of )\d+", side, one.what))
+            for one in mistakes]  # fmt: skip
 
 
 def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dict[Shape, bool]:
