@@ -22,6 +22,9 @@ LARGE = 4e10  # operations
 CORNER = 8  # power of the norm that joins the two times; 4 to 16 choose alike
 RAGGED_ENERGY = 1.05  # where rows are ragged, so that single words are copied; 1.03 to 1.08
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
+# A cluster's multiprocessors are neighbours, of a group of 14 to 18 on an H100: so much of the card
+# clusters of more than two blocks can have (30 of four at once).
+CLUSTERED = 0.91
 HALF_A_TILE = 0.62  # of its time: half of the products, and three quarters of the loads
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
@@ -36,6 +39,7 @@ class Work:
     second_slabs: float  # of a second block that runs there beside the first
     third_slabs: float  # of a third one
     further_slabs: float  # of all others that run beside them
+    mean_slabs: float  # of all blocks, by multiprocessors: all read the same L2
     tiles: float  # that it stores
     waits: float  # 1 if blocks share a tile, so that one waits for the others
     sums: float  # tiles of sums that a block adds to its own
@@ -123,6 +127,7 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
         second_slabs=second,
         third_slabs=third,
         further_slabs=further,
+        mean_slabs=shares.slabs / multiprocessors,
         tiles=tiles,
         waits=shares.parts > 0,
         sums=max(shares.parts - 1, 0),
@@ -178,6 +183,8 @@ def crowded(
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
     places = variant.at_once * multiprocessors
+    if shares.parts > 2 and variant.cluster > 2:
+        places = int(CLUSTERED * places) // variant.cluster * variant.cluster
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
     last = HALF_A_TILE if variant.halves and 2 * left <= places else 1
     waves = [
