@@ -84,6 +84,8 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         # Four tiles in two parts each: two blocks on each multiprocessor.
         ({"cluster": 2, "shares": "cluster"}, "128x64x128", [8, 8, 0, 0], 1, 1, 1),
         ({"shares": "cluster"}, "64x64x128", [16, 0, 0, 0], 1, 0, 0),
+        # Clusters of four cannot have all twelve places: two run at once, and the third one later.
+        (WAVES | {"cluster": 4, "shares": "cluster"}, "96x64x128", [8, 4, 4, 0], 1, 1, 3),
         # Two teams share out 13 slabs.
         (TEAMS, "32x64x100", [7, 0, 0, 0], 1, 0, 0),
         # Two tiles for eight blocks: four splits of 16 slabs. Five: no block to spare. Nine: one
@@ -109,6 +111,11 @@ def test_blocks_share_out_slabs_and_tiles(mine, changes, shape, slabs, tiles, wa
     own = [found.first_slabs, found.second_slabs, found.third_slabs, found.further_slabs]
     assert (found.launch, found.tiles, found.waits) == (1, tiles, waits)
     assert [*own, found.sums] == pytest.approx([*slabs, sums])
+
+
+def test_all_blocks_read_their_slabs_from_one_l2(mine):
+    nine_tiles = work_of(make(mine), Gemm(96, 192, 100), MULTIPROCESSORS)
+    assert nine_tiles.mean_slabs == 9 * 13 / MULTIPROCESSORS
 
 
 def megabytes(*elements: int, size: int = 4) -> float:
