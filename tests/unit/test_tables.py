@@ -147,9 +147,10 @@ def queried(folder: Path, names: str, source: str) -> list[Any]:
 def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path):
     assert [significant(value) for value in NUMBERS] == [*NUMBERS.values()]
     values = ", ".join(f"num(float({value!r}))" for value in NUMBERS)
-    calls = f'{values}, num(12345), num(none)'
-    [found] = queried(tmp_path, "num", f"#metadata(({calls}).map(repr)) <own>")
-    found = [words.replace(r"\u{2009}", "\u2009") for words in found]
+    calls = f'{values}, num(12345), num(none), in-unit(0.000534, "s"), in-unit(-20, "ms")'
+    [found] = queried(tmp_path, "in-unit, num", f"#metadata(({calls}).map(repr)) <own>")
+    *found, short, negative = [words.replace(r"\u{2009}", "\u2009") for words in found]
+    assert "534], [ ], [µs" in short and "20.0], [ ], [ms" in negative
     for words, text in zip(found, [*NUMBERS.values(), "12345", "–"], strict=True):
         mantissa, _, exponent = text.partition("·10⁻")
         power = str(exponent and -"⁰¹²³⁴⁵⁶⁷⁸⁹".index(exponent)).replace("-", "[−], [")
@@ -225,7 +226,7 @@ def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(t
     results = made_up(tmp_path, shapes={"gram": (500, 18500)})
     [entry] = compare_documents(results, {"004": documents()["004"]})
     library, simple, optimised = entry["rates"]
-    assert entry["rows"][0]["document"]["text"] == "43\u2009600 ms"
+    assert entry["rows"][0]["document"]["text"] == "43.6 s"
     assert entry["rows"][-1]["document"]["text"] == "not known"
     assert simple["document"] == pytest.approx(2 * 18500**3 / 360.222531 / 1e9)
     assert optimised["document"] == pytest.approx(18500**2 * 18501 / 30.854096 / 1e9)
