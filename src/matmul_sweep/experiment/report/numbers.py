@@ -6,6 +6,8 @@ import pandas as pd
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
+UNITS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}  # in milliseconds
+
 
 def known(value: float) -> float | None:
     """A cell of a table, None if it is empty."""
@@ -23,6 +25,12 @@ def borne_out(value: float, low: float, high: float) -> tuple[str, ...]:
     power = math.floor(math.log10(high))
     digits = 2 - power + sum(high - low < 2 * 10.0 ** (power - n) for n in (2, 3))
     return tuple(f"{x:.{max(0, digits)}f}" for x in (value, low, high))
+
+
+def in_unit(ms: float) -> tuple[float, str]:
+    """A time in a unit that suits it, and the unit."""
+    unit = next((name for name, size in UNITS.items() if ms >= size * 0.999), "µs")
+    return ms / UNITS[unit], unit
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -16,10 +16,10 @@ from matmul_sweep.experiment.dataset.selection import (
     published_name,
     squares,
 )
-from matmul_sweep.experiment.report.facts.documents import PER_MS, compare_documents
+from matmul_sweep.experiment.report.facts.documents import compare_documents
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.published import stand_in
-from matmul_sweep.experiment.report.numbers import known
+from matmul_sweep.experiment.report.numbers import UNITS, known
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
@@ -111,15 +111,16 @@ def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dic
                 row |= {"ours": None, "ratio": None, "variant": None, "span": ""}
         first = [row for row in entry["rows"] if "system" in row]
         for row, number in zip(first, document["numbers"], strict=True):
-            per_ms = PER_MS.get(number["unit"])
-            row["here"] = per_ms and here(results, operation.parse(number["shape"]), per_ms)
+            unit = UNITS.get(number["unit"])
+            row["here"] = unit and here(results, operation.parse(number["shape"]), unit)
     return found
 
 
-def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
-    """What the loop and the library take on this processor, each None if it was not timed."""
+def here(results: Results, shape: Shape, unit: float) -> dict[str, Any]:
+    """What the loop and the library take on this processor, in ms over `unit`, each None if it
+    was not timed."""
     return {
-        name: known(at(on_processor(results, shape.operation, kind), shape).time_ms.max() * per_ms)
+        name: known(at(on_processor(results, shape.operation, kind), shape).time_ms.max() / unit)
         for name, kind in (("loop", Kind.C), ("blas", Kind.LIBRARY))
     }
 

@@ -8,14 +8,13 @@ import pandas as pd
 
 from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.experiment.dataset.selection import Results, at, size_name
-from matmul_sweep.experiment.report.numbers import significant
+from matmul_sweep.experiment.report.numbers import UNITS, in_unit, significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
 
 DOCUMENTS = ROOT / "reports" / "documents.yaml"
-PER_MS = {"ms": 1.0, "s": 1e-3}
 SPANS = {
     "kernel": "kernel",
     "unified": "unified memory",
@@ -38,7 +37,7 @@ def document_times(operation: str, document: str | None = None) -> pd.DataFrame:
             "document": name,
             "kernel": kernel_name(number["ours"][0].get("variant") or number["ours"][0]["kernel"]),
             "n": number["shape"],
-            "time_ms": number["value"] / PER_MS[number["unit"]],
+            "time_ms": number["value"] * UNITS[number["unit"]],
             "text": document_value(number)["text"],
         }
         for name, own in documents().items()
@@ -89,14 +88,12 @@ def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
         return {"value": slow / fast, "text": significant(slow / fast)}
     if "value" not in number:
         return {"value": None, "text": "not known"}
-    value = number["value"]
+    value, unit = number["value"], ""
+    if number["unit"] in UNITS:
+        value, unit = in_unit(value * UNITS[number["unit"]])
     text = f"{value:g}" if value == float(f"{value:.3g}") else significant(value)
-    parts = (number.get("about"), text, unit_of(number))
+    parts = (number.get("about"), text, unit)
     return {"value": number["value"], "text": " ".join(part for part in parts if part)}
-
-
-def unit_of(number: Mapping[str, Any]) -> str:
-    return "" if number["unit"] == "1" else number["unit"]
 
 
 def compared(
@@ -105,18 +102,18 @@ def compared(
     """Ours in the document's unit, and if both are times the document's value divided by it."""
     shape = results.product.parse(ours["shape"]) if "shape" in ours else shape
     span = SPANS[ours["phase"]]
-    row = {"span": span, "variant": None, "ours": None, "ratio": None, "unit": unit_of(number)}
+    row = {"span": span, "variant": None, "ours": None, "ratio": None, "unit": number["unit"]}
     names = ours.get("kernels") or [ours.get("kernel") or ours["variant"]]
     found = {name: our_row(results, ours, name, shape) for name in names}
     for name, own in found.items():
         if own is None:
             return row | {"missing": results.absence([kernel_name(name)], shape)}
     rows = [own for own in found.values() if own is not None]
-    times, per_ms = [own.time_ms for own in rows], PER_MS.get(number["unit"], 1.0)
+    times, unit = [own.time_ms for own in rows], UNITS.get(number["unit"], 1.0)
     value = {
         "quotient": lambda: times[0] / times[1],
-        "difference": lambda: (times[0] - times[1]) * per_ms,
-        "time": lambda: times[0] * per_ms,
+        "difference": lambda: (times[0] - times[1]) / unit,
+        "time": lambda: times[0] / unit,
     }[number["quantity"]]()
     if ours["phase"] == "kernel" and ours.get("cache"):
         span = ", ".join([span, *dict.fromkeys(own.cache for own in rows)])

@@ -22,6 +22,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations.operation import Operation
 
@@ -94,11 +95,9 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     """What a reader has to know of the drawn lines."""
     drawn = [kernel for kernel in results.order if style.has(made, kernel)]
     words = {text.get_text() for ax in made.axes for text in ax.texts}
-    named = [kernel for kernel in drawn if results.title(kernel) in words]
-    unnamed = set(drawn).difference(named)
-    others = [results.title(name) for name in unnamed if look(results, name) == style.CONTEXT]
-    if others:
-        yield "grey: " + (f"{len(others)} other kernels" if others[1:] else others[0])
+    grey = [results.title(name) for name in drawn if look(results, name) == style.CONTEXT]
+    if unnamed := [title for title in grey if title not in words]:
+        yield f"grey: {listed(unnamed)}"
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):

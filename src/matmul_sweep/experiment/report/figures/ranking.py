@@ -32,7 +32,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 LETTERS = 24  # of a line of a step's name
-ROW, AROUND = 0.33, 0.8  # inches: the height of a step, and of what is above and below them
+ROW, AROUND = 0.28, 1.26  # inches: the least height of a step, and what most words around take
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)

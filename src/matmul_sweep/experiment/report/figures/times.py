@@ -28,12 +28,11 @@ from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines
 from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.experiment.report.numbers import significant
+from matmul_sweep.experiment.report.numbers import UNITS, in_unit, significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gram import GRAM
 
 IN_MS = 1000.0  # the longest time that is drawn in milliseconds on linear axes
-UNITS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}  # in milliseconds
 PROCESSOR, SQUARE = ["cpu_loop", "cpu_blas"], ["naive", "shared"]  # SQUARE: of 002 and 003
 ANY_SHAPE = ["naive_rect", "shared_rect", "shared_rect_split"]  # of document 000
 GUIDE = Look(style.QUIET, "", (0, (2, 2)))
@@ -86,12 +85,6 @@ def draw_crosses(
         if named and point.n == points.n.max():
             words = f"{results.title(point.kernel)}:\n{point.text}"
             style.say(ax, words, (point.n, y), (-6, 5), ha="right", va="top")
-
-
-def in_unit(ms: float) -> tuple[float, str]:
-    """A time in a unit that suits it, and the unit."""
-    unit = next((name for name, size in UNITS.items() if ms >= size * 0.999), "µs")
-    return ms / UNITS[unit], unit
 
 
 def tick(ms: float) -> str:
