@@ -1,9 +1,8 @@
 """A kernel and its rivals in turn: verified, then timed on the same inputs at one clock."""
 
-import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -15,15 +14,15 @@ from matmul_sweep.experiment.measure.bench import Point, Split, error_columns
 from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.copies import Copied
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
-from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
+from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, state_of
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.gpu import Gpu
-from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import Reference, reference
-from matmul_sweep.operations.shapes import Shape, ceil_div
+from matmul_sweep.operations.shapes import Shape
 
 # Per hold. The driver's queue takes about a thousand commands; a launch may be several, and has two
 # events around it.
@@ -31,7 +30,6 @@ MOST_LAUNCHES = 128
 # Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, and writing back its contents as long again. This
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
-ALIGNMENT = 256  # bytes, as the driver allocates
 
 
 class InTurnBench(GpuBench):
@@ -73,14 +71,14 @@ class InTurnBench(GpuBench):
         contest = Contest(self.tools, wanted, inputs)
         contenders = [*map(contest.contender, self.variants, self.products, cs)]
         with self.split.part("timed"):
-            firsts = [host_ms(partial(self.tools.finished, own.launches)) for own in contenders]
+            firsts = [host_ms(partial(self.tools.finished, own.launch)) for own in contenders]
         point.add("first", "cold", {self.variants[0].name: firsts[:1]})
         self.loaded_s = sum(firsts) / 1e3
         with self.split.part("verification"):
             errors = self.verify(wanted, cs)
             wanted.spot_check(case.fill, self.settings.seed)
         for cache in self.settings.caches:
-            if reason := self.left_out(point, case.shape, cache):
+            if reason := self.left_out(point, cache):
                 point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
                 continue
             with self.split.part("timed"):
@@ -97,12 +95,8 @@ class InTurnBench(GpuBench):
         self, point: Point, case: Case, cache: str, contest: Contest,
         contenders: Sequence[Contender], errors: Mapping[str, float],
     ) -> None:  # fmt: skip
-        """Kernel times of all contenders, interleaved at random: back to back, on buffers in
-        rotation, or with the L2 cleared before each. A sample of short launches is the mean of
-        several in a row.
-        """
-        if cache == "rotated":
-            contenders = self.rotating(contenders)
+        """Kernel times of all contenders, interleaved at random: back to back, or with the L2
+        cleared before each. A sample of short launches is the mean of several in a row."""
         clear = self.tools.clear_l2 if cache == "cold" else None
         counts = [1] * len(contenders)  # launches in a row per sample of each
 
@@ -110,7 +104,7 @@ class InTurnBench(GpuBench):
             pairs = min(count, MOST_LAUNCHES // sum(counts))
             order = [i for _ in range(pairs) for i in self.random.permutation(len(contenders))]
             times: list[list[float]] = [[] for _ in contenders]
-            rows = [in_a_row(contenders[i].launches, counts[i]) for i in order]
+            rows = [in_a_row(contenders[i].launch, counts[i]) for i in order]
             for who, time_ms in zip(order, self.stream.times(rows, clear), strict=True):
                 times[who].append(time_ms / counts[who])
             return times
@@ -141,35 +135,12 @@ class InTurnBench(GpuBench):
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
 
-    def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
+    def left_out(self, point: Point, cache: str) -> str | None:
         """Why times in this cache state would equal hot ones, or None if they may differ."""
         hot = point.times.get((self.variants[0].name, "kernel", "hot"))
         if cache == "cold" and hot and median(hot) > LONG_MS:
             return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
-        if cache == "rotated" and sum(self.operation.sizes(shape)) > self.gpu.l2_bytes:
-            return "rotated and hot are alike: the matrices do not fit the L2"
         return None
-
-    def rotating(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
-        when its turn comes again."""
-        one = contenders[0].launches
-        sizes = self.operation.sizes(one.shape)
-        starts = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in sizes]
-        *offsets, stride = itertools.accumulate(starts, initial=0)
-        copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        arena, (*inputs, _) = self.gpu.drv.mem_alloc(copies * stride), next(one.turns)
-        places = [[int(arena) + i * stride + start for start in offsets] for i in range(copies)]
-        for place in places:
-            for to, source, size in zip(place, inputs, sizes, strict=False):
-                self.gpu.drv.memcpy_dtod(to, source, size)
-        turns = itertools.cycle(places)
-        return [
-            replace(
-                own, launches=Launches(partial(kept, arena, own.launches.product), one.shape, turns)
-            )
-            for own in contenders
-        ]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device
@@ -180,8 +151,3 @@ class InTurnBench(GpuBench):
             for phase, take in copied.phases().items():
                 [times], _ = collect(rule, repeated(take))
                 point.add(phase, "cold", {self.variants[0].name: times})
-
-
-def kept(arena: Any, product: GpuProduct, *arguments: Any) -> None:
-    """A product on arrays in an arena, which lives as long as this can be called."""
-    product(*arguments)

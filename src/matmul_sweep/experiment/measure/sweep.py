@@ -77,13 +77,10 @@ class Sweep:
     def take(self, case: Case, point: Point) -> None:
         """Add a measured point, which predicts the next one."""
         self.add(case, point)
-        own = self.variant.name
-        for (who, phase, _), times in point.times.items():
-            if (who, phase) == (own, "kernel"):
-                self.pace = median(times) / 1e3 / case.shape.operations
-                logging.info("%s %s: %.4g ms, %d samples", own, case, median(times), len(times))
-                return
-        logging.info("%s %s: no cache to time", own, case)
+        own = (self.variant.name, "kernel")
+        times = next(taken for key, taken in point.times.items() if key[:2] == own)
+        self.pace = median(times) / 1e3 / case.shape.operations
+        logging.info("%s %s: %.4g ms, %d samples", own[0], case, median(times), len(times))
 
     def too_slow(self, shape: Shape) -> str | None:
         """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""

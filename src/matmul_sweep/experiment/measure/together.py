@@ -154,7 +154,7 @@ class AloneBench(GpuBench):
                 try:
                     with self.failures(entrant.name):
                         entrant.blocks.append(
-                            timed(entrant.contender.launches) if turn < BLOCKS - 1
+                            timed(entrant.contender.launch) if turn < BLOCKS - 1
                             else contest.looked_at(entrant.contender, timed)[0]
                         )  # fmt: skip
                 except Wrong as failure:

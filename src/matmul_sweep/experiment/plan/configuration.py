@@ -96,6 +96,8 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    if "rotated" in sweep["caches"]:
+        raise UserError(f"{where}: caches: 'rotated' is of earlier versions; take it out")
     if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
         said = "other kernels would have no cache; add hot to caches"
         raise UserError(f"{where}: cold: {said}")
