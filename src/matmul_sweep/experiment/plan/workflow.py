@@ -170,7 +170,7 @@ class Run:
     def check(self, rules: set[str]) -> None:
         """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
         now what would keep a set of theirs from being published."""
-        if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
+        if rules & ON_GPU and commit()["dirty"] and self.device == GPU:
             print(UNPUBLISHABLE, file=sys.stderr)
         if not self.sent_off() and self.device == GPU and rules & ON_GPU:
             configuration.check_gpu()
