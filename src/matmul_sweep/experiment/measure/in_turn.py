@@ -21,7 +21,7 @@ from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.products import gpu_product
-from matmul_sweep.experiment.verify.reference import Reference, reference
+from matmul_sweep.experiment.verify.reference import reference
 from matmul_sweep.operations.shapes import Shape
 
 # Per hold. The driver's queue takes about a thousand commands; a launch may be several, and has two
@@ -46,27 +46,24 @@ class InTurnBench(GpuBench):
 
     def measure(self, case: Case) -> Point:
         """Verify and time one case. Raises Wrong, LostDevice."""
+        point, shape, kind = Point(), case.shape, self.operation
         self.let_cool()
         with self.failures():
-            return self.verified_and_timed(case)
-
-    def verified_and_timed(self, case: Case) -> Point:
-        point, shape = Point(), case.shape
-        with self.split.part("inputs"):
-            inputs = self.tools.inputs(case.fill, self.settings.seed, shape, self.operation.dtype)
-            count, output = shape.elements[-1], self.operation.output
-            cs = [self.tools.poisoned(count, output) for _ in self.variants]
-            self.tools.stream.synchronize()
-        self.time_kernels(point, case, inputs, cs)
-        if rule := self.settings.sampling.copies:
-            self.time_copies(point, shape, [*inputs, cs[0]], rule)
+            with self.split.part("inputs"):
+                inputs = self.tools.inputs(case.fill, self.settings.seed, shape, kind.dtype)
+                cs = [self.tools.poisoned(shape.elements[-1], kind.output) for _ in self.variants]
+                self.tools.stream.synchronize()
+            self.time_kernels(point, case, inputs, cs)
+            if rule := self.settings.sampling.copies:
+                self.time_copies(point, shape, [*inputs, cs[0]], rule)
         return point
 
     def time_kernels(
         self, point: Point, case: Case, inputs: Sequence[Any], cs: Sequence[Any]
     ) -> None:
-        """Verify the contenders' first launches, and time them in each cache state. The reference,
-        which takes memory, is there no longer than that."""
+        """Verify the contenders' first launches, and time them in each cache state where that may
+        matter. The reference, which takes memory, is there no longer than that. Raises Wrong, also
+        of a rival."""
         wanted = reference(self.tools, case.shape, case.fill, inputs)
         contest = Contest(self.tools, wanted, inputs)
         contenders = [*map(contest.contender, self.variants, self.products, cs)]
@@ -75,21 +72,17 @@ class InTurnBench(GpuBench):
         point.add("first", "cold", {self.variants[0].name: firsts[:1]})
         self.loaded_s = sum(firsts) / 1e3
         with self.split.part("verification"):
-            errors = self.verify(wanted, cs)
+            found = wanted.errors(cs, [variant.kernel for variant in self.variants])
+            errors, *_ = map(error_columns, self.variants, found)
             wanted.spot_check(case.fill, self.settings.seed)
         for cache in self.settings.caches:
-            if reason := self.left_out(point, cache):
+            hot = point.times.get((self.variants[0].name, "kernel", "hot"))
+            if cache == "cold" and hot and median(hot) > LONG_MS:
+                reason = f"cold and hot are alike: a launch takes over {LONG_MS} ms"
                 point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
                 continue
             with self.split.part("timed"):
                 self.time_in_turn(point, case, cache, contest, contenders, errors)
-
-    def verify(self, wanted: Reference, cs: Sequence[int]) -> dict[str, float]:
-        """The columns of the kernel's errors. Raises Wrong if an error of the kernel or a rival
-        exceeds the bound."""
-        errors = wanted.errors(cs, [variant.kernel for variant in self.variants])
-        own, *_ = map(error_columns, self.variants, errors)
-        return own
 
     def time_in_turn(
         self, point: Point, case: Case, cache: str, contest: Contest,
@@ -134,13 +127,6 @@ class InTurnBench(GpuBench):
         for when, readings in (("before", before), ("during", during), ("after", after)):
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
-
-    def left_out(self, point: Point, cache: str) -> str | None:
-        """Why times in this cache state would equal hot ones, or None if they may differ."""
-        hot = point.times.get((self.variants[0].name, "kernel", "hot"))
-        if cache == "cold" and hot and median(hot) > LONG_MS:
-            return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
-        return None
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device

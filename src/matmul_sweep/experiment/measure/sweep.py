@@ -39,11 +39,6 @@ class Sweep:
         self.architecture: str | None = None  # of the GPU that it runs on
         self.lost = ""  # why nothing more can be measured in this job
 
-    def point_of(self, case: Case) -> dict[str, Any]:
-        """The columns that identify the point of a row."""
-        what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
-        return what | {"fill": case.fill, "mode": case.mode}
-
     def refuse(self, cases: Iterable[Case], status: str, reason: str) -> None:
         """Record that `cases` were not measured, once per cache."""
         point, caches = Point(), self.settings.caches if self.variant.kernel.on_gpu else ["hot"]
@@ -60,7 +55,8 @@ class Sweep:
 
     def add(self, case: Case, point: Point) -> None:
         """Take over the rows, states and samples of a point."""
-        own, what = self.variant.name, self.point_of(case)
+        own, product = self.variant.name, product_of(self.variant.kernel.dtype, case.shape)
+        what = {"sweep": self.name} | product | {"fill": case.fill, "mode": case.mode}
         for row in point.rows:
             ran = (point.ran or self.ran(case.shape)) if row["status"] == "ok" else ""
             self.rows.append({"variant": own, "ran": ran} | what | row)

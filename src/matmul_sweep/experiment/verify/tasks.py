@@ -22,9 +22,6 @@ class Task:
     variant: Variant
     shapes: tuple[Shape, ...]
 
-    def __str__(self) -> str:
-        return str(self.variant)
-
     @property
     def file(self) -> str:
         """The name of its record."""
