@@ -12,7 +12,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.measure.bench import Point, Split, error_columns
 from matmul_sweep.experiment.measure.contest import Contender, Contest
-from matmul_sweep.experiment.measure.copies import Copied
+from matmul_sweep.experiment.measure.copies import phases
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
 from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
@@ -132,8 +132,8 @@ class InTurnBench(GpuBench):
         """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device
         pointers to the inputs and to C."""
         with self.split.part("inputs"):
-            copied = Copied(self.tools, self.products[0], shape, arrays)
+            taking = phases(self.tools, self.products[0], shape, arrays)
         with self.split.part("timed"):
-            for phase, take in copied.phases().items():
+            for phase, take in taking.items():
                 [times], _ = collect(rule, repeated(take))
                 point.add(phase, "cold", {self.variants[0].name: times})
