@@ -9,7 +9,6 @@ from statistics import median
 from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.measure.bench import Point, Split, error_columns
 from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.copies import phases
@@ -55,7 +54,12 @@ class InTurnBench(GpuBench):
                 self.tools.stream.synchronize()
             self.time_kernels(point, case, inputs, cs)
             if rule := self.settings.sampling.copies:
-                self.time_copies(point, shape, [*inputs, cs[0]], rule)
+                with self.split.part("inputs"):
+                    taking = phases(self.tools, self.products[0], shape, [*inputs, cs[0]])
+                with self.split.part("timed"):
+                    for phase, take in taking.items():
+                        [times], _ = collect(rule, repeated(take))
+                        point.add(phase, "cold", {self.variants[0].name: times})
         return point
 
     def time_kernels(
@@ -127,13 +131,3 @@ class InTurnBench(GpuBench):
         for when, readings in (("before", before), ("during", during), ("after", after)):
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
-
-    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
-        """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device
-        pointers to the inputs and to C."""
-        with self.split.part("inputs"):
-            taking = phases(self.tools, self.products[0], shape, arrays)
-        with self.split.part("timed"):
-            for phase, take in taking.items():
-                [times], _ = collect(rule, repeated(take))
-                point.add(phase, "cold", {self.variants[0].name: times})
