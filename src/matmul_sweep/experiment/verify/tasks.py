@@ -22,6 +22,9 @@ class Task:
     variant: Variant
     shapes: tuple[Shape, ...]
 
+    def __str__(self) -> str:
+        return str(self.variant)
+
     @property
     def file(self) -> str:
         """The name of its record."""
