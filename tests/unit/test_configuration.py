@@ -37,6 +37,7 @@ REFUSED = [
     ("sweeps.a b", {"operation": "gemm", "shapes": []}, "sweeps: 'a b': "),
     ("sweeps.gemm.operation", "spmv", "sweeps.gemm.operation: 'spmv': input should be 'gemm', "),
     ("sweeps.gram.kernels", ["naive"], "sweeps.gram.kernels: 'naive' does not compute gram; gram"),
+    ("sweeps.gemm.caches", ["hot", "rotated"], "sweeps.gemm: caches: 'rotated' is of earlier"),
     ("sweeps.gemm.caches", ["cold"], "sweeps.gemm: cold: other kernels would have no ca"),
     ("sweeps.gram.sampling", {"maximum": 5}, "sweeps.gram: sampling: maximum is below minimum"),
     ("sweeps.gram.shapes", ["7x7x7"], "sweeps.gram.shapes[0]: gram shape '7x7x7': write a whole "),

@@ -38,7 +38,7 @@ def timed(sample_seconds: float, cache: str = "hot", write: Any = at_once) -> tu
     variants = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]
     contenders = [*map(contest.contender, variants, products, (2, 3))]
     for contender in contenders:
-        contender.launches()
+        contender.launch()
     bench.time_in_turn(point, case, cache, contest, contenders, {"error": 0.5})
     return point, card
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import DEFAULT
 
-from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE
+from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.workflow import CEILINGS, LOCAL, Run
@@ -22,6 +22,7 @@ CONFIGURED = {
     "kernels": ["naive", "cpu_blas"],
     "sweeps": {"mine": {"operation": "gemm", "shapes": [8]}},
 }
+MINE = "0123456789" * 4  # a commit
 Begin = Callable[..., Run]
 
 
@@ -153,14 +154,25 @@ def test_what_cannot_succeed_is_refused_before_the_first_job(begin, given, rule,
         run.check({rule})
 
 
-@pytest.mark.parametrize(("given", "told"), [("abc", False), ("abc-dirty", True), ("", True)])
+@pytest.mark.parametrize(("given", "told"), [(MINE, False), (f"{MINE}-dirty", True), ("", True)])
 def test_what_cannot_be_published_is_said_before_it_is_measured(
     begin, monkeypatch, capsys, given, told
 ):
     monkeypatch.setenv("PATH", "")  # no git
-    monkeypatch.setenv(COMMIT_VARIABLE, given or "unknown")
+    monkeypatch.setenv(COMMIT_VARIABLE, given)
     run = begin(away=True)
     run.check({"measure_part"})
     assert ("`publish` will refuse it" in capsys.readouterr().err) == told
     run.check({"draw_figures"})
     assert not capsys.readouterr().err
+
+
+def test_the_variable_of_the_commit_leads_and_is_refused_before_a_job_if_it_is_no_whole_one(
+    begin, monkeypatch
+):
+    monkeypatch.setenv(COMMIT_VARIABLE, MINE)
+    assert commit() == {"commit": MINE, "dirty": False}
+    monkeypatch.setenv(COMMIT_VARIABLE, MINE[:12])
+    run = begin()
+    with pytest.raises(UserError, match="MATMUL_SWEEP_COMMIT is '012345678901', no whole commit: "):
+        run.check({"measure_part"})

@@ -8,9 +8,8 @@ from itertools import pairwise
 from matmul_sweep.catalogue.architectures import WARP
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.keys import OwnLayout
+from matmul_sweep.operations.shapes import Extent
 from matmul_sweep.process.errors import UserError
-
-Extent = tuple[int, int]  # rows and columns
 
 
 @dataclass(frozen=True)

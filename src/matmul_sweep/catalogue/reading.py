@@ -9,11 +9,10 @@ from matmul_sweep.catalogue.keys import Entry, Name
 from matmul_sweep.catalogue.tables import Searched, add_tilings
 from matmul_sweep.process.errors import naming
 from matmul_sweep.process.models import checked
-from matmul_sweep.process.project import DEFAULT_CATALOGUE
 from matmul_sweep.process.yaml_files import read_yaml
 
 
-def read_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
+def read_catalogue(path: Path) -> Catalogue:
     """Read a catalogue and check it. Its dispatches do not choose yet:
     dispatch.catalogue.load_catalogue makes them.
 

@@ -5,7 +5,6 @@ import mmap
 import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
-from multiprocessing.process import BaseProcess
 from typing import TypeVar, cast
 
 import numpy as np
@@ -65,16 +64,12 @@ def result_of(action: Callable[[], T], seconds: float) -> T:
         found = receiver.recv()
     except EOFError:
         process.join()
-        raise Crashed(death_of(process)) from None
+        code = process.exitcode or 0
+        died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
+        raise Crashed(f"it died of {died}") from None
     finally:
         process.kill()
         process.join()
     if isinstance(found, UserError):
         raise found
     return cast(T, found)
-
-
-def death_of(process: BaseProcess) -> str:
-    code = process.exitcode or 0
-    died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
-    return f"it died of {died}"

@@ -13,6 +13,7 @@ from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.catalogue.cards import CARDS
 from matmul_sweep.catalogue.entries import Catalogue, kernel_name
 from matmul_sweep.experiment.check.data_set import DataSet
+from matmul_sweep.experiment.dataset.provenance import COMMIT
 from matmul_sweep.experiment.dataset.words import CEILINGS
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.dtypes import DTYPES, UNITS
@@ -20,7 +21,7 @@ from matmul_sweep.process.errors import shown
 
 NEARLY = 1.01  # the clock of a card is a whole number of MHz, and a timer has a step
 BEGUN = datetime.date(2026, 11, 21)  # the project
-COMMITS = r"[0-9a-f]{40}(\+[0-9a-f]{40})*"
+COMMITS = rf"{COMMIT}(\+{COMMIT})*"
 # At least two folders: a rate has a slash too, and so has a variant's name.
 PLACE = r"(?:^|file://|[^\w/.])/(?:[\w.~+-]+/)+[\w.~+-]"
 

@@ -9,9 +9,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from matmul_sweep.process.errors import UserError, shown
 from matmul_sweep.process.project import ROOT
 
 COMMIT_VARIABLE = "MATMUL_SWEEP_COMMIT"
+COMMIT = r"[0-9a-f]{40}([0-9a-f]{24})?"  # by SHA-1, or by SHA-256
 
 
 def host_facts() -> dict[str, Any]:
@@ -39,8 +41,15 @@ def cpu_model() -> str:
 
 
 def commit() -> dict[str, Any]:
-    """The commit and whether files differ from it, from git. Without git they come from the
-    variable MATMUL_SWEEP_COMMIT (a commit, followed by -dirty if files differ)."""
+    """The commit and whether files differ from it: from the variable MATMUL_SWEEP_COMMIT (a commit,
+    followed by -dirty if files differ), or else from git. Raises UserError."""
+    if given := os.environ.get(COMMIT_VARIABLE):
+        if not re.fullmatch(f"{COMMIT}(-dirty)?", given):
+            raise UserError(
+                f"{COMMIT_VARIABLE} is '{shown(given)}', no whole commit: set it to what `git "
+                "rev-parse HEAD` says where the sources come from, or unset it"
+            )
+        return {"commit": given.removesuffix("-dirty"), "dirty": given.endswith("-dirty")}
 
     def git(*arguments: str) -> str | None:
         if not shutil.which("git"):
@@ -51,5 +60,4 @@ def commit() -> dict[str, Any]:
     top = git("rev-parse", "--show-toplevel")
     if top and Path(top) == ROOT and (head := git("rev-parse", "HEAD")):
         return {"commit": head, "dirty": bool(git("status", "--porcelain"))}
-    given = os.environ.get(COMMIT_VARIABLE, "unknown")
-    return {"commit": given.removesuffix("-dirty"), "dirty": given.endswith(("-dirty", "unknown"))}
+    return {"commit": "unknown", "dirty": True}

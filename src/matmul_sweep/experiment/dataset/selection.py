@@ -588,7 +588,7 @@ def version_words(results: Results) -> str:
 def short_commit(device: dict[str, Any]) -> str:
     """`1a2b3c4`, followed by `, modified files` if the code differed from the commit."""
     commits = str(device.get("commit") or "unknown").split("+")
-    short = "+".join(c[:7] if len(c) == 40 else c for c in commits)
+    short = "+".join(commit[:7] for commit in commits)
     return short + (", modified files" if device.get("dirty") else "")
 
 

@@ -1,7 +1,7 @@
 """Words in the columns of the tables: cache states, modes, ceilings, and what slows a card down."""
 
 MODES = ("burst", "sustained")
-CACHES = ("hot", "rotated", "cold", "alone")
+CACHES = ("hot", "cold", "alone", "rotated")  # the last one in earlier sets only
 POWER = "power_cap"
 THERMAL = ("hw_slowdown", "sw_thermal", "hw_thermal")
 # Why a card slows down, besides idling and the user's own clock settings, and NVML's name of it.

@@ -91,13 +91,6 @@ class Point:
         self.rows.append(named | columns)
         self.times |= {(who, phase, cache): taken for who, taken in times.items()}
 
-    def add_blocks(self, blocks: Mapping[str, Sequence[Block]], columns: Mapping[str, Any]) -> None:
-        """Add what was timed alone, of the variant first, with the columns of its row."""
-        times = {who: [block.time_ms for block in own] for who, own in blocks.items()}
-        self.add("kernel", "alone", times, **columns)
-        for who, own in blocks.items():
-            self.draws[who, "kernel", "alone"] = [(b.power_w, b.sm_clock_mhz) for b in own]
-
 
 def typical(blocks: Sequence[Block]) -> dict[str, float | None]:
     """The columns of a variant's own power and clock: medians of its blocks."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from matmul_sweep.experiment.dataset.intervals import Rule, median_interval
 from matmul_sweep.experiment.dataset.words import CEILINGS
+from matmul_sweep.experiment.measure.launches import Action
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import recording, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream
@@ -33,8 +34,6 @@ BATCH = 16  # launches per hold
 WARM_SECONDS = 0.1
 RULE = Rule(minimum=20, maximum=100, interval=0.005, seconds=0.25)
 SEED = 2026
-
-Launch = Callable[[], None]
 
 
 class Ceilings:
@@ -58,7 +57,7 @@ class Ceilings:
         reason = f"the tensor cores of {self.gpu.architecture} do not multiply in {dtype}"
         return row | {"status": "skipped", "reason": reason}
 
-    def timed(self, launch: Launch, work: float) -> dict[str, Any]:
+    def timed(self, launch: Action, work: float) -> dict[str, Any]:
         """The rate of launches in a burst, from the median of their times, and the card's state.
 
         `work` is the work of a launch, in units of the rate times ms.
@@ -81,7 +80,7 @@ class Ceilings:
         call = self.module.get_function(name).prepare(kinds).prepared_async_call
         return partial(call, (blocks, 1, 1), (THREADS, 1, 1), self.tools.stream)
 
-    def arithmetic(self, name: str) -> tuple[Launch, float]:
+    def arithmetic(self, name: str) -> tuple[Action, float]:
         """A launch of about LAUNCH_MS of multiply-adds, and its operations: two for each
         multiply-add that the threads count."""
         dtype = np.dtype(name.rpartition("_")[2])
@@ -94,7 +93,7 @@ class Ceilings:
         self.gpu.drv.memcpy_dtoh(counted, sums)
         return launch, 2 * counted.sum(dtype=np.float64)
 
-    def copy(self) -> tuple[Launch, float]:
+    def copy(self) -> tuple[Action, float]:
         """A copy of memory to memory, and the bytes that it reads and writes."""
         count = L2_TIMES * self.gpu.l2_bytes // COPY_BYTES
         words = count * COPY_BYTES // 4

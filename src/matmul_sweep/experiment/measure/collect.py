@@ -143,16 +143,15 @@ def machine(
 ) -> dict[str, Any]:  # fmt: skip
     """device.json."""
     # A run that can measure nothing still has a host.
-    jobs = jobs or [host_facts() | commit() | {"version": VERSION, "code": ""}]
+    jobs = jobs or [host_facts() | commit() | {"version": VERSION}]
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
     for job in jobs:
         merged |= {key: value for key, value in job.items() if key not in JOB_ONLY}
     merged["date"] = max(job["date"] for job in jobs)
     merged["cores"] = max(job["cores"] for job in jobs)  # a job on a GPU may have got few
     merged["version"] = min(map(version_of, jobs), key=order_of)
-    for key in ("commit", "code"):
-        merged[key] = "+".join(sorted({job[key] for job in jobs}))
-    merged["uuid"] = "+".join(sorted({job["uuid"] for job in jobs if job.get("uuid")})) or None
+    for key in ("commit", "code", "uuid"):
+        merged[key] = "+".join(sorted({job[key] for job in jobs if job.get(key)})) or None
     merged["dirty"] = any(job["dirty"] for job in jobs)
     compilers = {
         Path(own["compiler_path"]).name: {key: own[key] for key in ("compiler", "architecture")}

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from typing import TypeVar
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.measure.bench import Block, error_columns
-from matmul_sweep.experiment.measure.launches import Action, Launches
+from matmul_sweep.experiment.measure.launches import Action
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import GpuProduct
 from matmul_sweep.experiment.verify.reference import Reference
@@ -18,10 +17,12 @@ Timed = TypeVar("Timed", float, Block)
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A variant and its launches; algorithm: the one of those that the library offers."""
+    """A variant, a launch of it and the C that this writes; algorithm: the one of those that the
+    library offers."""
 
     variant: Variant
-    launches: Launches
+    launch: Action
+    c: int
     algorithm: str = ""
 
 
@@ -37,8 +38,8 @@ class Contest:
         self, variant: Variant, product: GpuProduct, c: int, algorithm: str = ""
     ) -> Contender:
         """A contender that writes its product to `c`."""
-        arrays = repeat((*self.inputs, c))
-        return Contender(variant, Launches(product, self.wanted.shape, arrays), algorithm)
+        launch = partial(product, self.wanted.shape, *self.inputs, c)
+        return Contender(variant, launch, c, algorithm)
 
     def looked_at(
         self, contender: Contender, timed: Callable[[Action, Action], Timed], factor: int = 2
@@ -52,12 +53,13 @@ class Contest:
         two. Raises Wrong.
         """
         kind, shape, scale = self.wanted.operation, self.wanted.shape, self.tools.scale
-        (a, *_, c), launch = contender.launches.here()
+        a, c = self.inputs[0], contender.c
         of_c = factor**2 if kind.right == 0 else factor  # A is both factors, or one
         scale(a, shape.elements[0], kind.dtype, factor)
         self.tools.poison(c, shape.elements[-1], kind.output)
+        scaled_back = partial(scale, c, shape.elements[-1], kind.output, 1 / of_c)
         try:
-            found = timed(launch, partial(scale, c, shape.elements[-1], kind.output, 1 / of_c))
+            found = timed(contender.launch, scaled_back)
         finally:
             scale(a, shape.elements[0], kind.dtype, 1 / factor)
         [errors] = self.wanted.errors([c], [contender.variant.kernel])

@@ -11,61 +11,48 @@ from matmul_sweep.operations import operation_of
 from matmul_sweep.operations.shapes import Shape
 
 
-class Copied:
-    """A product, its matrices on the device, and the same in pageable memory of the host."""
+def phases(
+    tools: Instruments, product: GpuProduct, shape: Shape, arrays: Sequence[int]
+) -> Mapping[str, Callable[[], float]]:
+    """What takes one time of each phase, in ms, with pageable memory of the host; `arrays` are
+    device pointers to the inputs and to C."""
+    drv, sizes = tools.drv, operation_of(shape).sizes(shape)
+    host = [np.empty(size, np.uint8) for size in sizes]
+    for array, source in zip(host, arrays, strict=True):
+        drv.memcpy_dtoh(array, source)
+    shared = drv.mem_attach_flags.GLOBAL
+    managed = [drv.managed_empty(size, np.uint8, mem_flags=shared) for size in sizes]
+    pointers = [array.base.get_device_pointer() for array in managed]
 
-    def __init__(
-        self, tools: Instruments, product: GpuProduct, shape: Shape, arrays: Sequence[int]
-    ) -> None:
-        """arrays: device pointers to the inputs and to C."""
-        self.tools, self.product, self.shape, self.arrays = tools, product, shape, arrays
-        self.host = [np.empty(size, np.uint8) for size in operation_of(shape).sizes(shape)]
-        for array, source in zip(self.host, arrays, strict=True):
-            tools.drv.memcpy_dtoh(array, source)
+    def upload() -> None:
+        for array, values in zip(arrays[:-1], host[:-1], strict=True):
+            drv.memcpy_htod(array, values)
 
-    def phases(self) -> Mapping[str, Callable[[], float]]:
-        """What takes one time of each phase, in ms."""
-        return {
-            "h2d": lambda: host_ms(self.upload),
-            "d2h": lambda: host_ms(self.download),
-            "end_to_end": lambda: host_ms(self.whole),
-            "unified": self.unified(),
-            "submitted": self.submitted,
-        }
+    def download() -> None:
+        drv.memcpy_dtoh(host[-1], arrays[-1])
 
-    def upload(self) -> None:
-        for array, values in zip(self.arrays[:-1], self.host[:-1], strict=True):
-            self.tools.drv.memcpy_htod(array, values)
+    def whole() -> None:
+        upload()
+        tools.finished(lambda: product(shape, *arrays))
+        download()
 
-    def download(self) -> None:
-        self.tools.drv.memcpy_dtoh(self.host[-1], self.arrays[-1])
-
-    def whole(self) -> None:
-        self.upload()
-        self.tools.finished(lambda: self.product(self.shape, *self.arrays))
-        self.download()
-
-    def submitted(self) -> float:
+    def submitted() -> float:
         """The handing over of a launch."""
-        milliseconds = host_ms(lambda: self.product(self.shape, *self.arrays))
-        self.tools.wait()
+        milliseconds = host_ms(lambda: product(shape, *arrays))
+        tools.wait()
         return milliseconds
 
-    def unified(self) -> Callable[[], float]:
+    def unified() -> float:
         """A launch on managed memory that the host has just written: the kernel and the migration.
+        A host timer around the launch, as in documents 000 and 002, sees this time."""
+        for array, values in zip(managed, host, strict=True):
+            array[:] = values
+        return host_ms(lambda: tools.finished(lambda: product(shape, *pointers)))
 
-        A host timer around the launch, as in documents 000 and 002, sees this time.
-        """
-        drv = self.tools.drv
-        managed = [
-            drv.managed_empty(len(array), np.uint8, mem_flags=drv.mem_attach_flags.GLOBAL)
-            for array in self.host
-        ]
-        pointers = [array.base.get_device_pointer() for array in managed]
-
-        def one() -> float:
-            for array, values in zip(managed, self.host, strict=True):
-                array[:] = values
-            return host_ms(lambda: self.tools.finished(lambda: self.product(self.shape, *pointers)))
-
-        return one
+    return {
+        "h2d": lambda: host_ms(upload),
+        "d2h": lambda: host_ms(download),
+        "end_to_end": lambda: host_ms(whole),
+        "unified": unified,
+        "submitted": submitted,
+    }

@@ -74,24 +74,21 @@ class CpuBench:
 
     def measure(self, case: Case) -> Point:
         """Verify and time one case. Raises Wrong, LostDevice."""
+        point, name, shape = Point(), self.variant.name, case.shape
         try:
-            return self.verified_and_timed(case)
+            with self.split.part("inputs"):
+                inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
+            with self.split.part("timed"):
+                first_ms, c = self.first(shape, inputs)
+                point.add("first", "cold", {name: [first_ms]})
+            with self.split.part("verification"):
+                errors = error_columns(self.variant, accuracy(self.variant.kernel, c, *inputs))
+            with self.split.part("timed"):
+                times, stopped = self.samples(
+                    first_ms, case.mode, lambda: host_ms(lambda: self.product(shape, *inputs, c))
+                )
         except (MemoryError, OSError) as failure:  # OSError: of shared memory, or for a process
             raise Wrong(f"out of memory: {failure}") from None
-
-    def verified_and_timed(self, case: Case) -> Point:
-        point, name, shape = Point(), self.variant.name, case.shape
-        with self.split.part("inputs"):
-            inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
-        with self.split.part("timed"):
-            first_ms, c = self.first(shape, inputs)
-            point.add("first", "cold", {name: [first_ms]})
-        with self.split.part("verification"):
-            errors = error_columns(self.variant, accuracy(self.variant.kernel, c, *inputs))
-        with self.split.part("timed"):
-            times, stopped = self.samples(
-                first_ms, case.mode, lambda: host_ms(lambda: self.product(shape, *inputs, c))
-            )
         point.add("kernel", "hot", {name: times}, stopped=stopped, **errors)
         return point
 

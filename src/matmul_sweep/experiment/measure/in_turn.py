@@ -1,29 +1,27 @@
 """A kernel and its rivals in turn: verified, then timed on the same inputs at one clock."""
 
-import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.measure.bench import Point, Split, error_columns
 from matmul_sweep.experiment.measure.contest import Contender, Contest
-from matmul_sweep.experiment.measure.copies import Copied
+from matmul_sweep.experiment.measure.copies import phases
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
-from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
+from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, state_of
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.gpu import Gpu
-from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
-from matmul_sweep.experiment.verify.reference import Reference, reference
-from matmul_sweep.operations.shapes import Shape, ceil_div
+from matmul_sweep.experiment.verify.products import gpu_product
+from matmul_sweep.experiment.verify.reference import reference
+from matmul_sweep.operations.shapes import Shape
 
 # Per hold. The driver's queue takes about a thousand commands; a launch may be several, and has two
 # events around it.
@@ -31,7 +29,6 @@ MOST_LAUNCHES = 128
 # Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, and writing back its contents as long again. This
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
-ALIGNMENT = 256  # bytes, as the driver allocates
 
 
 class InTurnBench(GpuBench):
@@ -48,61 +45,55 @@ class InTurnBench(GpuBench):
 
     def measure(self, case: Case) -> Point:
         """Verify and time one case. Raises Wrong, LostDevice."""
+        point, shape, kind = Point(), case.shape, self.operation
         self.let_cool()
         with self.failures():
-            return self.verified_and_timed(case)
-
-    def verified_and_timed(self, case: Case) -> Point:
-        point, shape = Point(), case.shape
-        with self.split.part("inputs"):
-            inputs = self.tools.inputs(case.fill, self.settings.seed, shape, self.operation.dtype)
-            count, output = shape.elements[-1], self.operation.output
-            cs = [self.tools.poisoned(count, output) for _ in self.variants]
-            self.tools.stream.synchronize()
-        self.time_kernels(point, case, inputs, cs)
-        if rule := self.settings.sampling.copies:
-            self.time_copies(point, shape, [*inputs, cs[0]], rule)
+            with self.split.part("inputs"):
+                inputs = self.tools.inputs(case.fill, self.settings.seed, shape, kind.dtype)
+                cs = [self.tools.poisoned(shape.elements[-1], kind.output) for _ in self.variants]
+                self.tools.stream.synchronize()
+            self.time_kernels(point, case, inputs, cs)
+            if rule := self.settings.sampling.copies:
+                with self.split.part("inputs"):
+                    taking = phases(self.tools, self.products[0], shape, [*inputs, cs[0]])
+                with self.split.part("timed"):
+                    for phase, take in taking.items():
+                        [times], _ = collect(rule, repeated(take))
+                        point.add(phase, "cold", {self.variants[0].name: times})
         return point
 
     def time_kernels(
         self, point: Point, case: Case, inputs: Sequence[Any], cs: Sequence[Any]
     ) -> None:
-        """Verify the contenders' first launches, and time them in each cache state. The reference,
-        which takes memory, is there no longer than that."""
+        """Verify the contenders' first launches, and time them in each cache state where that may
+        matter. The reference, which takes memory, is there no longer than that. Raises Wrong, also
+        of a rival."""
         wanted = reference(self.tools, case.shape, case.fill, inputs)
         contest = Contest(self.tools, wanted, inputs)
         contenders = [*map(contest.contender, self.variants, self.products, cs)]
         with self.split.part("timed"):
-            firsts = [host_ms(partial(self.tools.finished, own.launches)) for own in contenders]
+            firsts = [host_ms(partial(self.tools.finished, own.launch)) for own in contenders]
         point.add("first", "cold", {self.variants[0].name: firsts[:1]})
         self.loaded_s = sum(firsts) / 1e3
         with self.split.part("verification"):
-            errors = self.verify(wanted, cs)
+            found = wanted.errors(cs, [variant.kernel for variant in self.variants])
+            errors, *_ = map(error_columns, self.variants, found)
             wanted.spot_check(case.fill, self.settings.seed)
         for cache in self.settings.caches:
-            if reason := self.left_out(point, case.shape, cache):
+            hot = point.times.get((self.variants[0].name, "kernel", "hot"))
+            if cache == "cold" and hot and median(hot) > LONG_MS:
+                reason = f"cold and hot are alike: a launch takes over {LONG_MS} ms"
                 point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
                 continue
             with self.split.part("timed"):
                 self.time_in_turn(point, case, cache, contest, contenders, errors)
 
-    def verify(self, wanted: Reference, cs: Sequence[int]) -> dict[str, float]:
-        """The columns of the kernel's errors. Raises Wrong if an error of the kernel or a rival
-        exceeds the bound."""
-        errors = wanted.errors(cs, [variant.kernel for variant in self.variants])
-        own, *_ = map(error_columns, self.variants, errors)
-        return own
-
     def time_in_turn(
         self, point: Point, case: Case, cache: str, contest: Contest,
         contenders: Sequence[Contender], errors: Mapping[str, float],
     ) -> None:  # fmt: skip
-        """Kernel times of all contenders, interleaved at random: back to back, on buffers in
-        rotation, or with the L2 cleared before each. A sample of short launches is the mean of
-        several in a row.
-        """
-        if cache == "rotated":
-            contenders = self.rotating(contenders)
+        """Kernel times of all contenders, interleaved at random: back to back, or with the L2
+        cleared before each. A sample of short launches is the mean of several in a row."""
         clear = self.tools.clear_l2 if cache == "cold" else None
         counts = [1] * len(contenders)  # launches in a row per sample of each
 
@@ -110,7 +101,7 @@ class InTurnBench(GpuBench):
             pairs = min(count, MOST_LAUNCHES // sum(counts))
             order = [i for _ in range(pairs) for i in self.random.permutation(len(contenders))]
             times: list[list[float]] = [[] for _ in contenders]
-            rows = [in_a_row(contenders[i].launches, counts[i]) for i in order]
+            rows = [in_a_row(contenders[i].launch, counts[i]) for i in order]
             for who, time_ms in zip(order, self.stream.times(rows, clear), strict=True):
                 times[who].append(time_ms / counts[who])
             return times
@@ -140,48 +131,3 @@ class InTurnBench(GpuBench):
         for when, readings in (("before", before), ("during", during), ("after", after)):
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
-
-    def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
-        """Why times in this cache state would equal hot ones, or None if they may differ."""
-        hot = point.times.get((self.variants[0].name, "kernel", "hot"))
-        if cache == "cold" and hot and median(hot) > LONG_MS:
-            return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
-        if cache == "rotated" and sum(self.operation.sizes(shape)) > self.gpu.l2_bytes:
-            return "rotated and hot are alike: the matrices do not fit the L2"
-        return None
-
-    def rotating(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
-        when its turn comes again."""
-        one = contenders[0].launches
-        sizes = self.operation.sizes(one.shape)
-        starts = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in sizes]
-        *offsets, stride = itertools.accumulate(starts, initial=0)
-        copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        arena, (*inputs, _) = self.gpu.drv.mem_alloc(copies * stride), next(one.turns)
-        places = [[int(arena) + i * stride + start for start in offsets] for i in range(copies)]
-        for place in places:
-            for to, source, size in zip(place, inputs, sizes, strict=False):
-                self.gpu.drv.memcpy_dtod(to, source, size)
-        turns = itertools.cycle(places)
-        return [
-            replace(
-                own, launches=Launches(partial(kept, arena, own.launches.product), one.shape, turns)
-            )
-            for own in contenders
-        ]
-
-    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
-        """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device
-        pointers to the inputs and to C."""
-        with self.split.part("inputs"):
-            copied = Copied(self.tools, self.products[0], shape, arrays)
-        with self.split.part("timed"):
-            for phase, take in copied.phases().items():
-                [times], _ = collect(rule, repeated(take))
-                point.add(phase, "cold", {self.variants[0].name: times})
-
-
-def kept(arena: Any, product: GpuProduct, *arguments: Any) -> None:
-    """A product on arrays in an arena, which lives as long as this can be called."""
-    product(*arguments)

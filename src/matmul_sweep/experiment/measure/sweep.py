@@ -39,11 +39,6 @@ class Sweep:
         self.architecture: str | None = None  # of the GPU that it runs on
         self.lost = ""  # why nothing more can be measured in this job
 
-    def point_of(self, case: Case) -> dict[str, Any]:
-        """The columns that identify the point of a row."""
-        what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
-        return what | {"fill": case.fill, "mode": case.mode}
-
     def refuse(self, cases: Iterable[Case], status: str, reason: str) -> None:
         """Record that `cases` were not measured, once per cache."""
         point, caches = Point(), self.settings.caches if self.variant.kernel.on_gpu else ["hot"]
@@ -60,7 +55,8 @@ class Sweep:
 
     def add(self, case: Case, point: Point) -> None:
         """Take over the rows, states and samples of a point."""
-        own, what = self.variant.name, self.point_of(case)
+        own, product = self.variant.name, product_of(self.variant.kernel.dtype, case.shape)
+        what = {"sweep": self.name} | product | {"fill": case.fill, "mode": case.mode}
         for row in point.rows:
             ran = (point.ran or self.ran(case.shape)) if row["status"] == "ok" else ""
             self.rows.append({"variant": own, "ran": ran} | what | row)
@@ -77,13 +73,10 @@ class Sweep:
     def take(self, case: Case, point: Point) -> None:
         """Add a measured point, which predicts the next one."""
         self.add(case, point)
-        own = self.variant.name
-        for (who, phase, _), times in point.times.items():
-            if (who, phase) == (own, "kernel"):
-                self.pace = median(times) / 1e3 / case.shape.operations
-                logging.info("%s %s: %.4g ms, %d samples", own, case, median(times), len(times))
-                return
-        logging.info("%s %s: no cache to time", own, case)
+        own = (self.variant.name, "kernel")
+        times = next(taken for key, taken in point.times.items() if key[:2] == own)
+        self.pace = median(times) / 1e3 / case.shape.operations
+        logging.info("%s %s: %.4g ms, %d samples", own[0], case, median(times), len(times))
 
     def too_slow(self, shape: Shape) -> str | None:
         """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""

@@ -154,7 +154,7 @@ class AloneBench(GpuBench):
                 try:
                     with self.failures(entrant.name):
                         entrant.blocks.append(
-                            timed(entrant.contender.launches) if turn < BLOCKS - 1
+                            timed(entrant.contender.launch) if turn < BLOCKS - 1
                             else contest.looked_at(entrant.contender, timed)[0]
                         )  # fmt: skip
                 except Wrong as failure:
@@ -165,9 +165,14 @@ class AloneBench(GpuBench):
         """What a variant and its rivals took. Of one that leaves the card below its power limit
         the power and the clock are those of its first look."""
         own = best[variant.name]
-        point = Point(ran=own.contender.algorithm)
         names = [v.name for v in (variant, *self.rivals[variant.name]) if v.name in best]
         blocks = {name: best[name].blocks for name in names}
+        draws = {
+            (who, "kernel", "alone"): [(block.power_w, block.sm_clock_mhz) for block in of]
+            for who, of in blocks.items()
+        }
+        point = Point(ran=own.contender.algorithm, draws=draws)
+        times = {who: [block.time_ms for block in of] for who, of in blocks.items()}
         drawn = typical(own.blocks if own.look.limited else [own.look])
-        point.add_blocks(blocks, own.errors | drawn)
+        point.add("kernel", "alone", times, **own.errors, **drawn)
         return point

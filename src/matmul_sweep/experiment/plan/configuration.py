@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.launch.device import driver_version, gpus
+from matmul_sweep.launch.device import gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
@@ -96,6 +96,8 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    if "rotated" in sweep["caches"]:
+        raise UserError(f"{where}: caches: 'rotated' is of earlier versions; take it out")
     if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
         said = "other kernels would have no cache; add hot to caches"
         raise UserError(f"{where}: cold: {said}")
@@ -191,12 +193,3 @@ def check_gpu() -> None:
             f"device: gpu: {error}; set device: auto, or on a login node use --workflow-profile "
             "profiles/slurm"
         ) from None
-
-
-def gpu_identity() -> str:
-    """The GPU models and the driver of this machine, as text; if it changes, jobs run again.
-
-    Raises NoDevice.
-    """
-    models = sorted({gpu.name for gpu in gpus()})
-    return f"{', '.join(models)} {driver_version()}"

@@ -133,7 +133,7 @@ class Sweep(TypedDict, total=False):
     cold: Kernels that are also timed cold, if caches contains cold: all, or a list.
     fills: Contents of the inputs, in place of the common ones.
     modes: burst, sustained or both, in place of the common ones.
-    caches: hot, rotated and cold, or alone by itself, in place of the common ones.
+    caches: hot and cold, or alone by itself, in place of the common ones.
     sampling: How many samples a point has, where it differs.
     limits: What a job waits for, skips and gives up, where it differs.
     """
@@ -168,8 +168,8 @@ class Configuration(TypedDict):
     fills: Contents of the inputs: uniform, normal, constant, digits or index; each is measured.
     modes: burst (samples after warm_seconds of launches), sustained (after load_seconds), or both.
     seed: A whole number from 0 to 4294967295.
-    caches: hot (launches in a row), rotated (in a row, on copies of the matrices in turn), cold
-        (the L2 cleared before each), or by itself alone (blocks of launches of one kernel).
+    caches: hot (launches in a row), cold (the L2 cleared before each), or by itself alone (blocks
+        of launches of one kernel).
     sampling: How many samples a point has.
     limits: What a job waits for, skips and gives up.
     """

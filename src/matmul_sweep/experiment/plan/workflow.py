@@ -27,6 +27,7 @@ from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
 from matmul_sweep.experiment.plan import cluster, configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import CPU, GPU
+from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process import lock, written
 from matmul_sweep.process.errors import UserError
@@ -130,10 +131,12 @@ class Run:
         return device, architectures
 
     def machine_identity(self) -> str:
-        """The GPU and driver that this machine measures on; empty if jobs run on others."""
+        """The GPU models and the driver that this machine measures on, as text, so that jobs run
+        again if they change; empty if jobs run on others."""
+        if self.device != GPU or self.sent_off():
+            return ""
         try:
-            measures = self.device == GPU and not self.sent_off()
-            return configuration.gpu_identity() if measures else ""
+            return f"{', '.join(sorted({gpu.name for gpu in gpus()}))} {driver_version()}"
         except NoDevice:
             return ""
 
@@ -170,7 +173,7 @@ class Run:
     def check(self, rules: set[str]) -> None:
         """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
         now what would keep a set of theirs from being published."""
-        if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
+        if rules & ON_GPU and commit()["dirty"] and self.device == GPU:
             print(UNPUBLISHABLE, file=sys.stderr)
         if not self.sent_off() and self.device == GPU and rules & ON_GPU:
             configuration.check_gpu()

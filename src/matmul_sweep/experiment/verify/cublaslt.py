@@ -5,7 +5,6 @@ As in cublas.py, a row-major matrix is the transpose of a column-major one, and 
 
 import ctypes
 from ctypes import byref, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -37,15 +36,6 @@ class Algorithm(ctypes.Structure):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Description:
-    """How cublasLt is told of a product: the operation, and the matrices in its order: the right
-    factor, the left one, and C."""
-
-    product: c_void_p
-    matrices: tuple[c_void_p, c_void_p, c_void_p]
-
-
 class CublasLt:
     """The library on a stream, with a workspace."""
 
@@ -53,38 +43,39 @@ class CublasLt:
         self.stream, self.workspace, self.bytes = stream, workspace, workspace_bytes
         self.handle = c_void_p()
         call("Create", byref(self.handle))
-        self.described = cache(describe)
         self.offered = cache(self.ask)
 
     def ask(self, shape: Shape) -> list[Algorithm]:
         """The algorithms that the library offers, its first choice first. Raises CublasError."""
-        told, preference = self.described(shape), c_void_p()
+        (product, *matrices), preference = describe(shape), c_void_p()
         call("MatmulPreferenceCreate", byref(preference))
         most = c_size_t(self.bytes)
         call("MatmulPreferenceSetAttribute", preference, MOST_WORKSPACE, byref(most), sizeof(most))
         found, count = (Algorithm * ASKED)(), c_int()
         call(
-            "MatmulAlgoGetHeuristic", self.handle, told.product, *told.matrices, told.matrices[-1],
+            "MatmulAlgoGetHeuristic", self.handle, product, *matrices, matrices[-1],
             preference, ASKED, found, byref(count),
         )  # fmt: skip
         return [own for own in found[: count.value] if own.status == 0]
 
     def matmul(self, which: int, shape: Shape, *pointers: int) -> None:
         """A product of device pointers, by one of the algorithms that are offered."""
-        told, algorithm = self.described(shape), self.offered(shape)[which]
+        product, of_first, of_second, of_c = describe(shape)
+        algorithm = self.offered(shape)[which]
         scalar = COMPUTE[operation_of(shape).sums][1]
-        first, second = pointers[operation_of(shape).right], pointers[0]
-        c, (of_first, of_second, of_c) = pointers[-1], told.matrices
+        first, second, c = pointers[operation_of(shape).right], pointers[0], pointers[-1]
         call(
-            "Matmul", self.handle, told.product, byref(scalar(1)), c_void_p(first), of_first,
+            "Matmul", self.handle, product, byref(scalar(1)), c_void_p(first), of_first,
             c_void_p(second), of_second, byref(scalar(0)), c_void_p(c), of_c, c_void_p(c), of_c,
             byref(algorithm.words), c_void_p(self.workspace), c_size_t(self.bytes),
             c_void_p(self.stream),
         )  # fmt: skip
 
 
-def describe(shape: Shape) -> Description:
-    """A product in the library's words. By columns, a row-major matrix is its transpose."""
+@cache
+def describe(shape: Shape) -> tuple[c_void_p, ...]:
+    """A product in the library's words: the operation, and the matrices in its order: the right
+    factor, the left one, and C. By columns, a row-major matrix is its transpose."""
     operation, product = operation_of(shape), c_void_p()
     compute, _ = COMPUTE[operation.sums]
     call("MatmulDescCreate", byref(product), compute, DTYPES[operation.sums].library)
@@ -100,7 +91,7 @@ def describe(shape: Shape) -> Description:
     first, second = (
         layout(taken, *(sides[::-1] if transposed else sides)) for _, transposed, sides in factors
     )
-    return Description(product, (first, second, layout(given, columns, rows)))
+    return product, first, second, layout(given, columns, rows)
 
 
 def layout(kind: int, rows: int, columns: int) -> c_void_p:

@@ -18,10 +18,9 @@ from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.plan.settings import CPU, EMULATION, GPU
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
-from matmul_sweep.experiment.verify.products import CpuProduct, GpuProduct, cpu_product, gpu_product
+from matmul_sweep.experiment.verify.products import CpuProduct, cpu_product, gpu_product
 from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
@@ -69,15 +68,12 @@ class GpuRunner(Runner):
     def __init__(self, build: Path, seconds: float, gpu: Gpu) -> None:
         super().__init__(build, seconds)
         self.gpu, self.architecture = gpu, gpu.architecture
-        self.product = cache(self.load)
+        self.product = cache(lambda variant: gpu_product(variant, self.tools))
 
     @cached_property
     def tools(self) -> Instruments:
         """Loaded at the first product, because they may not be compiled before."""
         return Instruments(self.gpu, self.build, self.seconds)
-
-    def load(self, variant: Variant) -> GpuProduct:
-        return gpu_product(variant, self.tools)
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         drv, product = self.gpu.drv, self.product(variant)
@@ -138,9 +134,7 @@ class EmulationRunner(Runner):
 
 
 @contextmanager
-def runner(
-    place: str, build: Path, seconds: float = HANG_SECONDS, shared: bool = False
-) -> Iterator[Runner]:
+def runner(place: str, build: Path, seconds: float, shared: bool = False) -> Iterator[Runner]:
     """The runner for a place that place_of names (not NOWHERE). It holds the GPU alone, or shares
     it with others that time nothing (`shared`).
 

@@ -14,7 +14,7 @@ from matmul_sweep.operations import OPERATIONS
 
 SETTLED = 1.02  # times the power limit, at most
 # From what a program gets to what nothing but a stream of one kernel gets.
-WAYS = ("alone", "in turn", "cold", "rotated", "in a row")
+WAYS = ("alone", "in turn", "cold", "in a row")
 
 
 def ways(results: Results) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def dispatched(view: Results) -> pd.DataFrame:
     rows = squares(view.launches).sort_values(
         "kernel", key=lambda names: names.map(view.position), kind="stable"
     )
-    rows = rows[rows.kernel.map(view.is_dispatch).astype(bool)]
+    rows = rows[rows.kernel.map(view.is_dispatch).astype(bool) & (rows.cache != "rotated")]
     many = (rows.cache == "hot") & (rows.launches > 1)
     return rows.assign(way=rows.cache.replace("hot", "in turn").mask(many, "in a row"))
 

@@ -84,7 +84,6 @@ def way_note(results: Results, rows: pd.DataFrame | None) -> str:
     caches = [] if rows is None else sorted(set(rows.cache[results.gpu(rows)]))
     words = {"alone": " · alone, at its own clock",
              "hot": " · in turn, hot",
-             "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     several = caches != ["alone"] and len(results.cards) > 1
     cards = f" · {len(results.cards)} cards" if several else ""
