@@ -84,7 +84,7 @@ def draw_crosses(
                 markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
             words = f"{results.title(point.kernel)}: {point.text}"
-            # Right of the axes, where they hide no line, and below the name of one that leaves them.
+            # Right of the axes they hide no line; the highest is below the name of one that leaves.
             high = point.time_ms == points.time_ms.max()
             style.say(ax, words, (point.n, y), (7, 0), va="top" if high else "bottom")
 
