@@ -146,6 +146,14 @@ def crosses(figure: Figure) -> set[tuple[float, ...]]:
     return {tuple(line.get_xydata()[0].round(6)) for line in lines if line.get_gid() == style.CROSS}
 
 
+@pytest.mark.parametrize("name", ["time_seconds", "time_milliseconds"])
+def test_the_words_of_a_documents_time_hide_no_line(drawn, name):
+    ax = drawn[name].axes[0]
+    words = [text for text in ax.texts if ": " in text.get_text()]
+    drawn[name].canvas.draw()
+    assert len(words) == 2 and all(text.get_window_extent().x0 >= ax.bbox.x1 for text in words)
+
+
 def test_time_is_charted_as_in_the_documents(drawn):
     assert lines_of(drawn["time_seconds"], 1).keys() == {"naive", "shared"}
     assert crosses(drawn["time_seconds"]) == {(14400, 60), (14400, 12.75)}

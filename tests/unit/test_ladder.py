@@ -79,10 +79,12 @@ def test_a_step_that_only_a_dispatch_ran_alone_has_its_rate(tmp_path):
 
 
 def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path):
-    found = steps(tmp_path, ["naive", "direct"])
+    found = steps(tmp_path, ["naive", "direct"], {"gemm": (4096,)})
     expected = {"size": "4096", "busy": ["multiply", "issue"], "wait": "barrier",
                 "multiply": pytest.approx(0.9), "load_store": None}  # fmt: skip
-    assert {name: found["naive"]["counters"][name] for name in expected} == expected
+    counters = found["naive"]["counters"]
+    assert {name: counters[name] for name in expected} == expected
+    assert counters["tflops"] == found["naive"]["rate"]["value"]
     assert found["naive"]["loop"]["multiply"] == 64
     assert found["direct"]["loop"] is None
 

@@ -26,6 +26,7 @@ def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock(
         ("hot", 690.0, 1900.0, BOTH, BOTH),
         ("hot", 690.0, 1900.0, "", ""),
         ("hot", 141.0, 1965.0, POWER, ""),
+        ("hot", 552.0, 1695.0, POWER, POWER),
         ("hot", 690.0, 1980.0, BOTH, HEAT),
     ]
     columns = ["cache", "power_w", "sm_clock_mhz", "throttled", "said"]

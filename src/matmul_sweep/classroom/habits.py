@@ -75,9 +75,9 @@ def habits_of_checking() -> Iterator[Habit]:
     )  # fmt: skip
     worst = max(map(error_in_order, ("digits", "uniform")))
     yield Habit(
-        "absolute_tolerance", "A tolerance of 1e-5, whatever the size",
-        f"A correct float32 sum of 4096 terms has an error of {worst:.2g} here.",
-        "Let the bound grow with the number of terms and with Σ|a||b|.",
+        "absolute_tolerance", "A tolerance of 10⁻⁵, whatever the size",
+        f"A correct float32 sum of 4096 terms has an error of {1e4 * worst:.2g}·10⁻⁴ here.",
+        "Let the tolerance grow with the number of terms and with Σ|a||b|.",
     )  # fmt: skip
     m, n, k = 3, 4, 5
     a, b = matrices("uniform", m, n, k)

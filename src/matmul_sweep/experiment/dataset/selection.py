@@ -32,6 +32,7 @@ from matmul_sweep.process.errors import UserError
 
 A_TIE = 0.97  # of the fastest kernel's rate: a dispatch stands for it
 NEAR_LIMIT = 0.85  # of the power limit, which holds for an average: the power of a card at it
+HELD_DOWN = 0.9  # of the highest clock: at it and below, a low power is the reading of a moment
 A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
 # The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
@@ -362,15 +363,15 @@ def with_others(results: Results, folders: Iterable[Path]) -> Results:
 
 
 def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
-    """What slowed the card down. Its power limit did where it drew about that much and the clock
-    was not the highest: in turn if the driver names it too, which it also does for a while after a
-    launch that drew more; alone, where no driver was asked, without."""
-    full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    """What slowed the card down. Its power limit did if it drew about that much and the clock was
+    not the highest: in turn if the driver names it too, which it also does for a while after a
+    launch that drew more, and then a clock far below the highest will do; alone, where no driver
+    was asked, without."""
+    clock = summary.sm_clock_mhz / (device.get("clock_mhz") or np.nan)
     near = summary.power_w >= NEAR_LIMIT * (device.get("power_limit_w") or 0)
     alone = summary.cache == "alone"
-    capped = ~full & np.where(
-        alone, near & summary.sm_clock_mhz.notna(), near | summary.power_w.isna()
-    )
+    named = near | (clock <= HELD_DOWN) | summary.power_w.isna()
+    capped = ~(clock >= 1) & np.where(alone, near & summary.sm_clock_mhz.notna(), named)
     others = summary.throttled.map(
         lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
     )

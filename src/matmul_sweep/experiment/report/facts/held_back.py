@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import Results, size_name
+from matmul_sweep.experiment.dataset.selection import Results, at, size_name
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 
@@ -42,19 +42,22 @@ def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
 
 
 def counted(results: Results, variant: str) -> dict[str, Any] | None:
-    """The counters of a variant at its largest size: shares of peaks, the units that limit it, and
-    what warps wait for most; None if none are on record. A counter that the card lacks is None."""
+    """The counters of a variant at its largest size, with its rate there: shares of peaks, the
+    units that limit it, and what warps wait for most; None if none are on record. A counter that
+    the card lacks is None."""
     rows = results.counters
     rows = rows[(rows.variant == variant) & (rows.status == "ok")]
     if rows.empty:
         return None
     row = rows.loc[rows.n.idxmax()]
+    timed = at(results.leads[results.leads.variant == variant], shape_of(row))
     shares = {unit: known(row[columns].max() / 100) for unit, columns in UNITS.items()}
     recorded = {unit: share for unit, share in shares.items() if share is not None}
     order = sorted(recorded, key=lambda unit: -recorded[unit])
     waits = row.filter(like="stall_").drop(READY).astype(float).dropna()
     return shares | {
         "size": size_name(shape_of(row)),
+        "tflops": known(timed.tflops.max()),
         "busy": [unit for unit in order if recorded[unit] >= BUSY],
         "busiest": next(iter(order), None),
         "wait": str(waits.idxmax()).removeprefix("stall_") if len(waits) else None,

@@ -83,8 +83,10 @@ def draw_crosses(
         ax.plot(point.n, y, "x", color=line.get_color() if line else style.INK, markersize=6,
                 markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
-            words = f"{results.title(point.kernel)}:\n{point.text}"
-            style.say(ax, words, (point.n, y), (-6, 5), ha="right", va="top")
+            words = f"{results.title(point.kernel)}: {point.text}"
+            # Right of the axes they hide no line; the highest is below the name of one that leaves.
+            high = point.time_ms == points.time_ms.max()
+            style.say(ax, words, (point.n, y), (7, 0), va="top" if high else "bottom")
 
 
 def tick(ms: float) -> str:
