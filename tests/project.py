@@ -96,8 +96,7 @@ class Project:
         self, *arguments: str, configfile: str = "config/test.yaml",
         where: Sequence[str] = HERE, program: Sequence[str] = (),
     ) -> list[str]:  # fmt: skip
-        common = [*where, "--configfile", configfile, "--nocolor"]
-        return [*program, *arguments, *common]
+        return [*program, *arguments, *where, "--configfile", configfile, "--nocolor"]
 
     def snakemake(
         self, *arguments: str, environment: dict[str, str] | None = None,
@@ -125,8 +124,7 @@ class Project:
 
     def start(self, *arguments: str) -> Fork:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        command = self.command(*arguments)
-        return Fork(command, self.folder, self.environment, self.path("said"))
+        return Fork(self.command(*arguments), self.folder, self.environment, self.path("said"))
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""

@@ -287,8 +287,7 @@ def verified(job: Job, *shapes: str, **changes: Any) -> pd.DataFrame:
 
 def test_verification_and_multiply_give_up_a_launch_that_never_ends(bad):
     job, reason = bad(ENDLESS), "the launch did not finish within 3 s"
-    limits = {"hang_seconds": 3}
-    table = verified(job, "128", "256", limits=limits).set_index("m")
+    table = verified(job, "128", "256", limits={"hang_seconds": 3}).set_index("m")
     assert table.reason[128] == reason
     assert table.reason[256] == f"not run: at 128x128x128 {reason}"
     assert set(table.status.drop([128, 256])) == {"ok"}

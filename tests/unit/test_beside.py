@@ -76,8 +76,7 @@ def test_page_1_tells_the_largest_size_of_both(results):
 def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(results):
     code = results.instructions
     code.loc[code.kernel == "naive", ["ffma", "global_loads_32", "shared_loads_128"]] = [16, 32, 0]
-    steps = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}
-    naive = steps["naive"]
+    naive = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}["naive"]
     rate = 2 * 1024**3 / card_times(results, "naive")[1024] / 1e9
     assert naive["rate"]["value"] == pytest.approx(rate)
     assert naive["bound"]["share"] == 4 / 32

@@ -284,8 +284,7 @@ def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_libra
 
 
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(tmp_path):
-    options = {"kernels": [*PAIRED, TF32], "caches": ["hot", "alone"]}
-    results = made_up(tmp_path, **options)
+    results = made_up(tmp_path, kernels=[*PAIRED, TF32], caches=["hot", "alone"])
     rate, joule = FIGURES["energy"](results).axes
     names = [label.get_text() for label in rate.get_yticklabels()]
     assert names == [results.title(kernel) for kernel in PAIRED]
@@ -331,8 +330,7 @@ def test_names_keep_apart_in_low_panels_and_ladders_of_two_steps_too(tmp_path, d
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path):
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
-    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
-    figures, _ = all_drawn(results)
+    figures, _ = all_drawn(made_up(tmp_path, kernels=kernels, change=speed_up_tf32))
     beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
     assert beside_error == {"accuracy"}
 

@@ -46,8 +46,7 @@ def kernel(
 
 
 def rectangular(**given: str) -> str:
-    usual = {"parameters": SHAPE, "a": "A[i * k + p]", "m": "m", "k": "k"}
-    return kernel(**usual | given)
+    return kernel(**{"parameters": SHAPE, "a": "A[i * k + p]", "m": "m", "k": "k"} | given)
 
 
 def tiled(counted: str, arrays: str = "As[T * T], Bs[T * T]", rest: str = "") -> str:
@@ -1097,8 +1096,7 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
         "inline std::vector<float> host(cudaStream_t s) { return {}; }\n"
         "__device__ inline float times(float a, float b) { return a * b; }\n"
     )
-    used = kernel(a="times(A[i * n + p], 1) + 0 * SIDE")
-    hand_in.write_text(f'#include "tile.h"\n{used}')
+    hand_in.write_text(f'#include "tile.h"\n{kernel(a="times(A[i * n + p], 1) + 0 * SIDE")}')
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct", verdict.message
     of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"

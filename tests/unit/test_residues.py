@@ -115,8 +115,7 @@ def test_high_parts_are_exact_in_sums(count):
 
 
 def test_tensor_cores_multiply_bytes(tmp_path):
-    rng = np.random.default_rng(1)
-    rows = rng.integers(-128, 128, (192, 128))
+    rows = np.random.default_rng(1).integers(-128, 128, (192, 128))
     rows[[0, 64]] = -128  # a sum of squares of -128
     build_double("product", tmp_path)
     plan = Plan((Launch((1, 1, 1), (128, 1, 1)),))

@@ -44,8 +44,7 @@ def test_alone_a_dispatch_that_comes_near_the_fastest_kernel_stands_for_it(tmp_p
 def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that moves what was timed alone, up to 640, to a sweep of its own, and repeats
     `naive` in one before it and in one of drawn shapes, where it is faster."""
-    alone = (summary.cache == "alone") & (summary.n <= 640)
-    own = summary[alone].assign(sweep="gemm_alone")
+    own = summary[(summary.cache == "alone") & (summary.n <= 640)].assign(sweep="gemm_alone")
     few = own[own.kernel == "naive"].assign(sweep="few", tflops=99.0)
     drawn = few.assign(sweep="drawn")
     return pd.concat([summary[summary.cache == "hot"], few, drawn, own], ignore_index=True)
@@ -111,11 +110,9 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_longest_sweep_of_a_point_speaks(tmp_path):
-    configuration = DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}
-    device = DEVICE | {"configuration": configuration}
+    device = DEVICE | {"configuration": DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}}
     options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}
-    results = made_up(tmp_path, **options, device=device, change=with_sweeps)
-    view = results.of("gemm")
+    view = made_up(tmp_path, **options, device=device, change=with_sweeps).of("gemm")
     hot = view.ratios[view.ratios.cache == "hot"]
     for rows, baseline in ((view.timed(), []), (hot, ["baseline"])):
         assert not rows.duplicated(["variant", "n", *baseline]).any()

@@ -68,8 +68,7 @@ def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished):
 
 def embedded(html: str, name: str) -> dict[str, Any]:
     """A table of Snakemake's report."""
-    start = re.search(rf"var {name} = (?=\{{)", html).end()
-    return json.JSONDecoder().raw_decode(html, start)[0]
+    return json.JSONDecoder().raw_decode(html, re.search(rf"var {name} = (?=\{{)", html).end())[0]
 
 
 def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
@@ -317,8 +316,7 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(finished, cop
     write_table(summary.assign(**(summary[TIMES] * 1000)), "summary.csv", path)
     project.path("results/.written.json").unlink()  # or the table would count as cut
     # Of what needs a GPU nothing is made anew.
-    only = ("--allowed-rules", "compare", "--config", "device=gpu")
-    run = project.snakemake("compare", *only)
+    run = project.snakemake("compare", "--allowed-rules", "compare", "--config", "device=gpu")
     assert run.returncode == 1
     text = project.path("results/local/compare.txt").read_text()
     assert re.search(r"^cpu_loop +slower ", text, re.MULTILINE)

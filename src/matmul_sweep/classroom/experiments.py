@@ -149,8 +149,7 @@ class Bench:
         Raises EmulationError if the launch is impossible.
         """
         operation = self.signature.operation
-        whole = operation.dtype.startswith("int")
-        fill, times = ("digits", WHOLE) if whole else ("uniform", 1)
+        fill, times = ("digits", WHOLE) if operation.dtype.startswith("int") else ("uniform", 1)
         seed = self.seed or SEED
         inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
         before = np.full(shape.output, self.poison, operation.output)

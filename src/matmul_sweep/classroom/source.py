@@ -268,8 +268,7 @@ class Source:
             name = part(node, "name", self.text) or part(node, "declarator", self.text)
             value = node.child_by_field_name("value")
             if value and name in values:
-                end = text[value.end_byte :]
-                text = text[: value.start_byte] + values[name] + end
+                text = text[: value.start_byte] + values[name] + text[value.end_byte :]
         includer = self.includer and self.includer.with_values(values)
         return replace(self, text=text, values=tuple(values.items()), includer=includer)
 

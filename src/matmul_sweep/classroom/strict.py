@@ -232,8 +232,7 @@ def check_words(program: Program, lines: list[Line]) -> None:
 
     for word, harmful in found():
         line = lines[text.count("\n", 0, word.start())]
-        message = f"`{' '.join(word[0].split())}` has no place in a kernel"
-        refuse(program, line, message, harmful)
+        refuse(program, line, f"`{' '.join(word[0].split())}` has no place in a kernel", harmful)
 
 
 def check_symbols(program: Program, symbols: str) -> None:

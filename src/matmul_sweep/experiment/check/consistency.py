@@ -138,8 +138,7 @@ def unlike_states(data: DataSet) -> Iterator[str]:
         read = states[states.when == when]
         yield from data.lacking("states.csv", read, "summary.csv", timed, SPAN)
         yield from data.lacking("summary.csv", timed, "states.csv", read, SPAN)
-    during = states[states.when == "during"]
-    read = timed[SPAN].merge(during, on=SPAN, how="left")[STATE]
+    read = timed[SPAN].merge(states[states.when == "during"], on=SPAN, how="left")[STATE]
     yield from data.unlike("summary.csv", timed, read, "states.csv has")
 
 

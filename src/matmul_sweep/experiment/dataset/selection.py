@@ -285,8 +285,7 @@ class Results:
     def ran(self, row: pd.Series) -> Variant | None:
         """The hand-written variant that ran in a row of the summary, for a dispatch the one that it
         chose. None if the catalogue has no such variant, or the data do not say which it was."""
-        chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
-        return self.variant(chosen)
+        return self.variant(row.ran or ("" if self.is_dispatch(row.kernel) else row.variant))
 
     def is_dispatch(self, kernel: str) -> bool:
         return self.kind(kernel) is Kind.DISPATCH
@@ -386,8 +385,7 @@ def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
     """The fastest variant of each kernel at each shape."""
-    shape = ["kernel", "m", "n", "k"]
-    best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
+    best = rows.groupby(["kernel", "m", "n", "k"], sort=False, dropna=False).time_ms.idxmin()
     return rows.loc[best]
 
 
@@ -581,8 +579,7 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    version = results.device["version"]
-    return f"earlier kernels, of version {version}" if results.earlier else ""
+    return f"earlier kernels, of version {results.device['version']}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:

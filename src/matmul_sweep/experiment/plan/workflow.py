@@ -296,8 +296,7 @@ class Run:
 
     def collected(self) -> list[Path]:
         """The tables of this run's data set."""
-        own = [*DATA_SET, *([CEILINGS] if self.device == GPU else [])]
-        return [LOCAL / name for name in own]
+        return [LOCAL / name for name in [*DATA_SET, *([CEILINGS] if self.device == GPU else [])]]
 
     def local_set(self) -> list[Path]:
         """What the site reads of this run's data set; nothing as long as there is none."""
