@@ -79,8 +79,7 @@ class Project:
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         # The catalogue may lack the kernels that these sweeps name.
         none = {"shapes": [], "kernels": "all"}
-        others = ("gemm_alone", "gram_alone", "random_gemm", "random_gram")
-        sweeps |= dict.fromkeys(others, none)
+        sweeps |= dict.fromkeys(("gemm_alone", "gram_alone", "random_gemm", "random_gram"), none)
         sweeps["processor"] = none | {"limits": {"cpu_seconds": 1}}  # less than any hang_seconds
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)

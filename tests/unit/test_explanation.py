@@ -115,8 +115,7 @@ CASES = [
     ("parameters", "shape", "key", "slip"), CASES, ids=[f"{case[2]}, {case[1]}" for case in CASES]
 )
 def test_a_slip_is_told_by_its_c(parameters, shape, key, slip):
-    found = explanations(run(shape, slip), signature(parameters))
-    assert key in {one.key for one in found}
+    assert key in {one.key for one in explanations(run(shape, slip), signature(parameters))}
 
 
 def test_a_tile_of_all_columns_is_explained_too():

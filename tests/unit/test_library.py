@@ -433,9 +433,8 @@ def test_another_context_is_left_as_it_was(calls, monkeypatch):
 def test_the_kernel_that_combines(source, target, tmp_path):
     """On the processor: C = alpha·A + beta·C of 40×40 elements, so that tiles have edges."""
     strides = {"rows": "Strides{40, 1}", "columns": "Strides{1, 40}"}
-    parameters = "const float* A, float* C, int m, int n"
     text = f"""#include "{combine.SOURCE}"
-        extern "C" __global__ void f({parameters})
+        extern "C" __global__ void f(const float* A, float* C, int m, int n)
         {{
             combine(A, C, m, n, {strides[source]}, {strides[target]}, A[0], A[1]);
         }}"""

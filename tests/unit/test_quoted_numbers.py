@@ -35,8 +35,7 @@ Published = tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]
 def published(request: pytest.FixtureRequest) -> Published:
     """The tables of a set's report, its kernel times, and its ratios."""
     found = tables_of(load_results(request.param, load_catalogue()), documents())
-    summary = pd.read_csv(request.param / "summary.csv")
-    timed = summary.query("status == 'ok' and phase == 'kernel'")
+    timed = pd.read_csv(request.param / "summary.csv").query("status == 'ok' and phase == 'kernel'")
     return found, timed, pd.read_csv(request.param / "ratios.csv")
 
 

@@ -28,8 +28,7 @@ def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock(
         ("hot", 141.0, 1965.0, POWER, ""),
         ("hot", 690.0, 1980.0, BOTH, HEAT),
     ]
-    columns = ["cache", "power_w", "sm_clock_mhz", "throttled", "said"]
-    summary = pd.DataFrame(rows, columns=columns)
+    summary = pd.DataFrame(rows, columns=["cache", "power_w", "sm_clock_mhz", "throttled", "said"])
     card = {"clock_mhz": 1980, "power_limit_w": 700.0}
     assert limited(summary, card).tolist() == summary.said.tolist()
 
@@ -102,8 +101,7 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
         own.assign(sweep=name, **{column: own[column] * factor for column in TIMES})
         for factor, name in enumerate(CONFIGURED, 2)
     ]
-    failed = (more[1].kernel == "shared").map({True: "failed", False: "ok"})
-    more[1] = more[1].assign(status=failed)
+    more[1] = more[1].assign(status=(more[1].kernel == "shared").map({True: "failed", False: "ok"}))
     more[:2] = [rows[rows.kernel != "cublas_sgemm"] for rows in more[:2]]
     more.append(more[1].assign(n=2048))  # of no point of the operation's own sweep
     return pd.concat([summary, *more], ignore_index=True)

@@ -359,8 +359,7 @@ class Bench:
             if probes[0].endless:
                 break
             if probes[0].result.ended and probes[0].unwritten.any():
-                grids = (2, 1, depth), (1, 2, depth)
-                probes += [bench.run(shape, grid) for grid in grids]
+                probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
                 found = tile_of(*probes) or found
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more

@@ -45,8 +45,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     alone = [run for run in wrong if run.factors == ALONE]
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
-        launched = (mend.bench.run(run.shape) for run in few)
-        mended = [*takewhile(lambda run: run.right, launched)]
+        mended = [*takewhile(lambda run: run.right, (mend.bench.run(run.shape) for run in few))]
         if len(mended) == len(few):
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)

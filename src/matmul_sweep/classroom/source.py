@@ -341,8 +341,7 @@ class Definition:
         """What it defines that a kernel may use; another kernel is none."""
         if "__global__" in self.words or self.node.type == "template_instantiation":
             return frozenset()
-        names = syntax.declared_names(self.node)
-        return frozenset(text_of(one, self.source.text) for one in names)
+        return frozenset(text_of(one, self.source.text) for one in syntax.declared_names(self.node))
 
     def holds(self, kernel: Kernel) -> bool:
         """Whether a kernel of the same source is defined in it."""

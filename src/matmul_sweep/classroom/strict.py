@@ -143,8 +143,7 @@ def refuse(program: Program, line: Line, message: str, harmful: bool = False) ->
 def check_steady(program: Program, source: Source) -> None:
     """Raise Refused if a file could be another one the next time that it is read."""
     text = re.sub(r"(?:[^\n]*\\[ \t]*\n)+[^\n]*", joined, source.text)
-    bare = Source(source.path, text).bare
-    if found := SHIFTY.search(bare) or RAW_STRING.search(text):
+    if found := SHIFTY.search(Source(source.path, text).bare) or RAW_STRING.search(text):
         line = Line(str(source.place), text.count("\n", 0, found.start()) + 1, "")
         refuse(program, line, f"`{found[0].strip()}` has no place in a hand-in")
 

@@ -82,8 +82,7 @@ def reasonless(data: DataSet) -> Iterator[str]:
         if "phase" in table:
             ok &= table.phase == "kernel"
         for column in (name for name in table.columns if DICTIONARY[name].measured):
-            lacking = ok & table[column].isna()
-            yield from data.rows(kind, lacking, column, "though the status is ok")
+            yield from data.rows(kind, ok & table[column].isna(), column, "though the status is ok")
 
 
 def with_a_place(data: DataSet) -> Iterator[str]:

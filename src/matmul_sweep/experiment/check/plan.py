@@ -133,8 +133,7 @@ def unlike_rows(
 def unknown_rivals(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Times of what the catalogue does not compare a kernel with."""
     samples = data[SAMPLES]
-    beside = samples[samples.baseline_of != ""]
-    pairs = beside[["variant", "baseline_of"]].drop_duplicates()
+    pairs = samples[samples.baseline_of != ""][["variant", "baseline_of"]].drop_duplicates()
     known = {
         (rival.name, name)
         for name in pairs.baseline_of.unique()

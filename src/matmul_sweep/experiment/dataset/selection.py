@@ -135,8 +135,7 @@ class Results:
         rows = self.rivals(self.summary)
         rows = rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
         rows = rows[(rows.phase == "kernel") & (rows.status == "ok")]
-        studied = [kernel_study(own, axis) for _, own in rows.groupby("kernel")]
-        return pd.concat(studied or [rows])
+        return pd.concat([kernel_study(own, axis) for _, own in rows.groupby("kernel")] or [rows])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows of kernels that compute with all bits of their dtype.
@@ -584,8 +583,7 @@ def version_words(results: Results) -> str:
 
 def short_commit(device: dict[str, Any]) -> str:
     """`1a2b3c4`, followed by `, modified files` if the code differed from the commit."""
-    commits = str(device.get("commit") or "unknown").split("+")
-    short = "+".join(commit[:7] for commit in commits)
+    short = "+".join(commit[:7] for commit in str(device.get("commit") or "unknown").split("+"))
     return short + (", modified files" if device.get("dirty") else "")
 
 
