@@ -249,16 +249,14 @@ class Search:
 
     def limited(self) -> list[Cost]:
         """The rows of the table, with what the power limit makes of them."""
-        found = self.alone(self.table, self.shapes(ALONE))
-        return fit.limited(self.table, found, self.arch)
+        return fit.limited(self.table, self.alone(self.table, self.shapes(ALONE)), self.arch)
 
     def judge(self, seed: int) -> None:
         """Say how the table does alone at large shapes."""
         rule = self.space["judged"][-1]
         drawn = shapes_in([rule | {"random": 20 * JUDGED, "seed": seed}], self.dispatch.operation)
         large = [shape for shape in drawn if shape.operations >= LARGE][:JUDGED]
-        found = self.alone(self.table, large)
-        print(fit.judgement(found, self.table, self.kept, self.arch))
+        print(fit.judgement(self.alone(self.table, large), self.table, self.kept, self.arch))
 
     def shapes(self, key: str) -> list[Shape]:
         return shapes_in(self.space.get(key, []), self.dispatch.operation)

@@ -212,8 +212,7 @@ def entry_of(error: UserError, what: str) -> dict[str, Any]:
 
 
 def print_json(entries: Sequence[Mapping[str, Any]], several: bool) -> None:
-    text = json.dumps(entries if several else entries[0], indent=1, ensure_ascii=False)
-    print(printable(text))
+    print(printable(json.dumps(entries if several else entries[0], indent=1, ensure_ascii=False)))
 
 
 def grade(options: argparse.Namespace) -> bool:

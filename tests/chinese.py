@@ -11,17 +11,11 @@ COUNTS = (14, 15, 16)  # of moduli that a product may take
 LARGEST_SUM = 1 - Fraction(1, 2**12)  # of a sum, as a share of P/2
 
 
-def balanced(x: int, modulus: int) -> int:
-    """The number congruent to x from -modulus/2 on and below modulus/2."""
-    half = modulus // 2
-    return (x + half) % modulus - half
-
-
 def weights(count: int) -> list[int]:
-    """For each modulus what is 1 modulo it and 0 modulo the others."""
-    product = math.prod(MODULI[:count])
+    """For each modulus what is 1 modulo it and 0 modulo the others, from -P/2 on and below P/2."""
+    half = (product := math.prod(MODULI[:count])) // 2
     ones = (product // p * pow(product // p, -1, p) for p in MODULI[:count])
-    return [balanced(one, product) for one in ones]
+    return [(one + half) % product - half for one in ones]
 
 
 def grain(count: int) -> int:

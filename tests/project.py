@@ -79,8 +79,7 @@ class Project:
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         # The catalogue may lack the kernels that these sweeps name.
         none = {"shapes": [], "kernels": "all"}
-        others = ("gemm_alone", "gram_alone", "random_gemm", "random_gram")
-        sweeps |= dict.fromkeys(others, none)
+        sweeps |= dict.fromkeys(("gemm_alone", "gram_alone", "random_gemm", "random_gram"), none)
         sweeps["processor"] = none | {"limits": {"cpu_seconds": 1}}  # less than any hang_seconds
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
@@ -96,8 +95,7 @@ class Project:
         self, *arguments: str, configfile: str = "config/test.yaml",
         where: Sequence[str] = HERE, program: Sequence[str] = (),
     ) -> list[str]:  # fmt: skip
-        common = [*where, "--configfile", configfile, "--nocolor"]
-        return [*program, *arguments, *common]
+        return [*program, *arguments, *where, "--configfile", configfile, "--nocolor"]
 
     def snakemake(
         self, *arguments: str, environment: dict[str, str] | None = None,
@@ -125,8 +123,7 @@ class Project:
 
     def start(self, *arguments: str) -> Fork:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        command = self.command(*arguments)
-        return Fork(command, self.folder, self.environment, self.path("said"))
+        return Fork(self.command(*arguments), self.folder, self.environment, self.path("said"))
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""

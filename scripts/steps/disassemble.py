@@ -59,8 +59,7 @@ def main() -> None:
     )
     options = arguments.parsed(parser)
 
-    experiment = read_experiment(options.experiment)
-    variants = experiment.taken_apart
+    variants = read_experiment(options.experiment).taken_apart
     cubins = [binary_of(variant, options.build / arch) for arch, variant in variants]
     records = [read_json(cubin.with_suffix(".json")) for cubin in cubins]
     functions = [variant.kernel.function for _, variant in variants]

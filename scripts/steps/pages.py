@@ -38,8 +38,7 @@ def main() -> None:
     catalogue = load_catalogue(options.catalogue)
     sets = [(folder, load_results(folder, catalogue)) for folder in options.published]
     shown = load_results(options.data, catalogue) if options.data else leading(sets)
-    results = with_others(shown, options.published)
-    for name, text in site(results, sets, options.mistakes).items():
+    for name, text in site(with_others(shown, options.published), sets, options.mistakes).items():
         write_text(text, options.output / name)
     for file in (file for folder in options.published for file in folder.iterdir()):
         with whole_file(options.output / SETS / file.parent.name / file.name) as temporary:

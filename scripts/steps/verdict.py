@@ -35,10 +35,9 @@ def failures(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     ceilings = tables["ceilings.csv"]
     named = {**tables, "ceilings.csv": ceilings.assign(variant="ceiling " + ceilings.name)}
     failed = [named[kind].query("status == 'failed'")[["variant", "reason"]] for kind in JUDGED]
-    reasons = pd.concat(failed)
     return [
         f"{name}: {own.iloc[0]}" + (f" (and {len(own) - 1} more)" if len(own) > 1 else "")
-        for name, own in reasons.groupby("variant", sort=False).reason
+        for name, own in pd.concat(failed).groupby("variant", sort=False).reason
     ]
 
 

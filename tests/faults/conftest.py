@@ -15,8 +15,7 @@ def new_project(fresh: Fresh) -> Callable[..., Project]:
 
     def make(*names: str, **changes: Any) -> Project:
         project = counting(fresh())
-        entries = c_kernels(project.path("kernels"), *names)
-        project.write_catalogue(added=yaml.safe_dump(entries))
+        project.write_catalogue(added=yaml.safe_dump(c_kernels(project.path("kernels"), *names)))
         project.configure(SHAPES, (), **{"sampling": SAMPLING} | changes)
         return project
 

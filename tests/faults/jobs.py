@@ -43,8 +43,7 @@ def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
 
 def counting(project: Project) -> Project:
     """The project, its kernels' calls noted in a file of its own."""
-    calls = str(project.path("calls"))
-    return Project(project.folder, project.environment | {"CALLS": calls})
+    return Project(project.folder, project.environment | {"CALLS": str(project.path("calls"))})
 
 
 def calls_of(project: Project) -> Counter[int]:

@@ -27,8 +27,7 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file 
 
 
 def mount(folder: Path, *options: str) -> None:
-    command = ["mount", *options, "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(["mount", *options, "tmpfs", str(folder)], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"file systems cannot be mounted here: {done.stderr.strip()}")
 
@@ -101,8 +100,7 @@ def test_a_folder_that_is_read_only(new_project):
         mount(results, "-o", "remount,ro")
         run = project.snakemake(MEASURED)
         assert run.returncode == 1
-        line = one_error(run.stdout)
-        assert "results/.lock: Read-only file system" in line
+        assert "results/.lock: Read-only file system" in one_error(run.stdout)
         mount(results, "-o", "remount,rw")
         project.done(MEASURED)
         assert measured_again(calls_of(project)) == []

@@ -92,8 +92,7 @@ def test_a_gpu_that_disappears(new_project):
     assert found
     rules.write_text(checked + "pass" + rest)
     project.edit("kernels/test.yaml", cuda_kernels(project, "stray_cu"))
-    hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    run = project.snakemake("results/local/summary.csv", environment=hidden)
+    run = project.snakemake("results/local/summary.csv", environment={"CUDA_VISIBLE_DEVICES": ""})
     assert run.returncode == 1
     assert "Traceback" not in run.stdout
     lines = {line for line in run.stdout.splitlines() if line.startswith("error: ")}

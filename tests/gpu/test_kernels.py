@@ -167,8 +167,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job):
     assert large.reason.str.contains("GB of GPU memory").all()
 
     assert (samples.time_ms > 0).all()
-    kernel = samples[samples.phase == "kernel"]
-    counts = kernel.groupby(["m", "cache", "variant"]).size().unstack()
+    counts = samples[samples.phase == "kernel"].groupby(["m", "cache", "variant"]).size().unstack()
     assert set(counts.columns) == {*samples.variant} and len(counts.columns) == 2
     assert (counts.max(axis=1) == counts.min(axis=1)).all()
     assert counts.min().min() >= 6
@@ -250,9 +249,8 @@ def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_j
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
     start = time.perf_counter()
-    limits = {"hang_seconds": 3}
     points, samples, _, facts = bad(source).measured(
-        "mine", "64", "128", "256", limits=limits, caches=caches
+        "mine", "64", "128", "256", limits={"hang_seconds": 3}, caches=caches
     )
     assert time.perf_counter() - start < 60
     assert set(points[points.m == 64].status) == {"ok"}
@@ -287,8 +285,7 @@ def verified(job: Job, *shapes: str, **changes: Any) -> pd.DataFrame:
 
 def test_verification_and_multiply_give_up_a_launch_that_never_ends(bad):
     job, reason = bad(ENDLESS), "the launch did not finish within 3 s"
-    limits = {"hang_seconds": 3}
-    table = verified(job, "128", "256", limits=limits).set_index("m")
+    table = verified(job, "128", "256", limits={"hang_seconds": 3}).set_index("m")
     assert table.reason[128] == reason
     assert table.reason[256] == f"not run: at 128x128x128 {reason}"
     assert set(table.status.drop([128, 256])) == {"ok"}

@@ -41,6 +41,11 @@ def mine(entry: Entry, write_catalogue: WriteCatalogue) -> Callable[..., Variant
 
 
 @pytest.fixture
+def hand_in(tmp_path: Path) -> Path:
+    return tmp_path / "hand_in.cu"
+
+
+@pytest.fixture
 def unoptimised(monkeypatch: pytest.MonkeyPatch) -> None:
     """For kernels that take longer to compile than to run."""
     monkeypatch.setattr(emulation, "FLAGS", ["-O0", *emulation.FLAGS[1:]])

@@ -142,8 +142,7 @@ class Given:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         # The type itself, because NumPy's text for bfloat16 is that for any two bytes.
-        own = {"stream": self.stream, "typestr": self.array.dtype}
-        return self.array.__array_interface__ | own
+        return self.array.__array_interface__ | {"stream": self.stream, "typestr": self.array.dtype}
 
     @property
     def T(self) -> "Given":

@@ -39,8 +39,7 @@ def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results):
     assert {1000, 1023, 1024, 1025} < {*lines["cpu_loop"].get_xdata()}
     words = words_of(made).replace("\n", " ")
     assert "dashed: Imaginary GPU, published 2026-01-02, not measured here" in words
-    own = FIGURES["time_loglog"](results.others[0])
-    assert "dashed" not in words_of(own)
+    assert "dashed" not in words_of(FIGURES["time_loglog"](results.others[0]))
 
 
 def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(results, tmp_path):
@@ -65,8 +64,7 @@ def test_page_1_tells_the_largest_size_of_both(results):
     head = found["headline"]
     assert head["n"] == 1024
     times = {name: card_times(results, name)[1024] for name in KERNELS[1:5]}
-    best = min(times, key=times.__getitem__)
-    for which, name in (("first", "naive"), ("best", best)):
+    for which, name in (("first", "naive"), ("best", min(times, key=times.__getitem__))):
         assert head[which] == {"title": name, "time_ms": times[name]}
     (loop,) = results.launches.query("kernel == 'cpu_loop' and n == 1024").itertuples()
     assert head["loop"]["time_ms"] == loop.time_ms
@@ -76,8 +74,7 @@ def test_page_1_tells_the_largest_size_of_both(results):
 def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(results):
     code = results.instructions
     code.loc[code.kernel == "naive", ["ffma", "global_loads_32", "shared_loads_128"]] = [16, 32, 0]
-    steps = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}
-    naive = steps["naive"]
+    naive = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}["naive"]
     rate = 2 * 1024**3 / card_times(results, "naive")[1024] / 1e9
     assert naive["rate"]["value"] == pytest.approx(rate)
     assert naive["bound"]["share"] == 4 / 32
@@ -102,8 +99,7 @@ def test_the_documents_stand_beside_the_card_and_the_processor(results):
 
 
 def test_loads_are_those_for_each_multiply_add(results):
-    found = {row["title"]: row["each"] for row in loads(results)}
-    assert found == {"naive": 2, "shared": 2 / 32}
+    assert {row["title"]: row["each"] for row in loads(results)} == {"naive": 2, "shared": 2 / 32}
     assert loads(results.others[0]) == []
 
 
@@ -111,7 +107,6 @@ def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results):
     (ax,) = FIGURES["processor_sizes"](results).axes
     rows = results.launches.query("sweep == 'processor'")
     rates = rows[rows.kernel == "cpu_loop"].sort_values("n").tflops * 1000
-    bars = [bar.get_height() for bar in ax.containers[0]]
-    assert bars == pytest.approx(rates.tolist())
+    assert [bar.get_height() for bar in ax.containers[0]] == pytest.approx(rates.tolist())
     assert len(ax.containers) == 2  # the library would dwarf them
     assert ax.get_title(loc="left").startswith("CPU BLAS on all cores: ")

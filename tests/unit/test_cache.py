@@ -122,13 +122,11 @@ def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
     assert cache.fetch(keys[0], tmp_path / "copy") is not None  # used last
     for key in keys[3:]:
         kept(key, bytes(900), tmp_path)
-    left = {file.name for file in place.iterdir()}
-    assert left == {keys[0], keys[3], keys[4], "thesis.tex"}
+    assert {file.name for file in place.iterdir()} == {keys[0], keys[3], keys[4], "thesis.tex"}
 
 
 @pytest.mark.usefixtures("place")
 def test_clones_share_entries_but_for_those_whose_findings_name_their_files(tmp_path, compiled):
     clones = [write(tmp_path / name / "mine.cu") for name in ("one", "two")]
     assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]
-    found = [built(source, tmp_path / "program", watch=True) for source in clones]
-    assert found == ["2", "3"]
+    assert [built(source, tmp_path / "program", watch=True) for source in clones] == ["2", "3"]

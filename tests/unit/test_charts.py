@@ -177,8 +177,7 @@ def test_time_is_charted_as_in_the_documents(drawn):
 def test_panels_on_one_axis_hold_the_points_of_all(tmp_path):
     """Here the form that is drawn first has the shortest times."""
     shapes = {"gemm": [64], "gram": [500, "1000x2000", "2000x4000"]}
-    above = FIGURES["gram_time"](made_up(tmp_path, shapes=shapes)).axes[:2]
-    for ax in above:
+    for ax in FIGURES["gram_time"](made_up(tmp_path, shapes=shapes)).axes[:2]:
         low, high = ax.get_ylim()
         assert low == 0
         assert all((line.get_ydata() <= high).all() for line in lines_in(ax).values())
@@ -191,8 +190,7 @@ def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(command, tmp_path):
     assert all("there is no GPU on this machine" in reasons[name] for name in GPU_ONLY)
     assert lines_of(figures["rate"]).keys() >= {"cpu_loop", "cpu_blas"}
     assert "Imaginary CPU" in words_of(figures["rate"])
-    options = ["--data", results.folder, "--output", tmp_path]
-    assert command("figures", *options).code == 0
+    assert command("figures", "--data", results.folder, "--output", tmp_path).code == 0
     written = json.loads((tmp_path / "drawn.json").read_text())
     assert {file.stem for file in tmp_path.glob("*.svg")} == {*written} == {*figures}
     assert written["rate"].startswith("Rate by size")
@@ -283,8 +281,7 @@ def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_libra
     assert [b / a for a, b in itertools.pairwise(bars)] == pytest.approx(gains)
     (top,) = (step for step in found["steps"] if step["name"] == found["top"])
     ((low, _),) = ax.collections[-1].get_segments()
-    speedup = min(share["ratio"] for share in top["shares"])
-    assert low[0] == max(bars) / speedup
+    assert low[0] == max(bars) / min(share["ratio"] for share in top["shares"])
     words = [text.get_text() for text in ax.texts]
     assert [f"×{significant(gain)}" for gain in gains] == [w for w in words if w.startswith("×")]
     claim = f"{top['title']} is {significant(max(bars) / bars[0])} times as fast as naive and "
@@ -292,8 +289,7 @@ def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_libra
 
 
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(tmp_path):
-    options = {"kernels": [*PAIRED, TF32], "caches": ["hot", "alone"]}
-    results = made_up(tmp_path, **options)
+    results = made_up(tmp_path, kernels=[*PAIRED, TF32], caches=["hot", "alone"])
     rate, joule = FIGURES["energy"](results).axes
     names = [label.get_text() for label in rate.get_yticklabels()]
     assert names == [results.title(kernel) for kernel in PAIRED]
@@ -339,10 +335,8 @@ def test_names_keep_apart_in_low_panels_and_ladders_of_two_steps_too(tmp_path, d
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path):
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
-    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
-    figures, _ = all_drawn(results)
-    beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
-    assert beside_error == {"accuracy"}
+    figures, _ = all_drawn(made_up(tmp_path, kernels=kernels, change=speed_up_tf32))
+    assert {name for name, figure in figures.items() if TF32 in lines_of(figure)} == {"accuracy"}
 
 
 CLAIMS = [  # a ratio, the ends of its interval, and how far it goes
@@ -372,8 +366,7 @@ def test_an_axis_has_labels_without_a_power_of_two_and_two_powers_of_ten(tmp_pat
     (ax,) = FIGURES["accuracy"](alike).axes
     low, high = ax.get_ylim()
     labels = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
-    inside = [label.get_text() for value, label in labels if low <= value <= high]
-    assert inside == ["10⁻⁸", "10⁻⁷"]
+    assert [label.get_text() for value, label in labels if low <= value <= high] == ["10⁻⁸", "10⁻⁷"]
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path, drawn):

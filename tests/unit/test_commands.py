@@ -77,8 +77,7 @@ def test_print_shows_every_element_of_the_matrices(command):
 @pytest.mark.usefixtures("no_gpu")
 def test_what_takes_long_is_said_while_it_does(command, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    said = command("multiply", "cpu_loop", "200", "--hang-seconds", "60").err.splitlines()
-    assert said == [
+    assert command("multiply", "cpu_loop", "200", "--hang-seconds", "60").err.splitlines() == [
         "cpu_loop: compiling ...",
         "cpu_loop: multiplying 200x200x200, for 60 s at most ...",
         "cpu_loop: checking 200x200x200 against NumPy ...",

@@ -116,8 +116,7 @@ def test_a_right_kernel_passes(way, watch, tmp_path):
     ],
 )
 def test_what_is_left_out_is_found_with_its_lines(way, left_out, kind, landed, tmp_path):
-    text = pipelined(WAYS[way], **{left_out: False})
-    done = launched(text, tmp_path, True, values=VALUES)
+    done = launched(pipelined(WAYS[way], **{left_out: False}), tmp_path, True, values=VALUES)
     found = [one for one in mistakes(done) if one["kind"] == kind and one["landed"] == landed]
     lines = {(done.lines[one["places"][0]][1], done.lines[one["other"]][1]) for one in found}
     assert lines & {(READ, COPY), (COPY, READ)}, (done.findings, lines)

@@ -21,8 +21,7 @@ MULTIPROCESSORS = 4
 def make(mine: Make, **changes: Any) -> Variant:
     """A variant with tiles of 32×64 and slabs of 8 terms; changes of its entry are arguments."""
     own = {"tile": [32, 64], "threads": [16, 16]} | changes
-    layout = {"slab": 8, "thread": [extent // 16 for extent in own["tile"]]}
-    return mine(**{"layout": layout} | own)
+    return mine(**{"layout": {"slab": 8, "thread": [extent // 16 for extent in own["tile"]]}} | own)
 
 
 # Grids of one or two blocks for each multiprocessor.

@@ -80,8 +80,7 @@ def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(text, said, wh
 def run(command: Command, folder: Path) -> pd.DataFrame:
     """The rows of four variants of steps, and none of a library."""
     output, file = folder / "counters.csv", folder / "experiment.json"
-    kernels = ["naive", "vectors", "sgemm", "cublas_sgemm"]
-    experiment(*kernels, device="gpu").write(file)
+    experiment("naive", "vectors", "sgemm", "cublas_sgemm", device="gpu").write(file)
     done = command("counters", "--experiment", file, "--build", folder, "--output", output,
                    "--log", folder / "log")  # fmt: skip
     assert done.code == 0, done.err

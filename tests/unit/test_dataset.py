@@ -46,8 +46,7 @@ def test_the_documentation_says_of_each_column_what_its_declaration_does():
         for said, columns in itertools.groupby(DICTIONARY.values(), described)
     ]
     page = (ROOT / "docs/data-sets.md").read_text()
-    told = page[page.index("## Columns") :].split("\n\n")[2].splitlines()
-    assert told[2:] == rows
+    assert page[page.index("## Columns") :].split("\n\n")[2].splitlines()[2:] == rows
     assert {*DICTIONARY} == {name for columns in COLUMNS.values() for name in columns}
     for kind, table in TABLES.items():
         assert table.place != "set" or f"`{kind}`" in (ROOT / "docs/measuring.md").read_text()

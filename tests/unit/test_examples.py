@@ -76,8 +76,7 @@ def test_the_documented_arguments_are_those_of_the_function(line):
     name, arguments = re.fullmatch(r"(\w+)\((.*)\)", line).groups()  # type: ignore[union-attr]
     found = inspect.signature(getattr(matmul_sweep, name))
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
-    wanted = inspect.signature(eval(f"lambda {arguments}: None"))
-    assert bare == [*wanted.parameters.values()]
+    assert bare == [*inspect.signature(eval(f"lambda {arguments}: None")).parameters.values()]
 
 
 def test_the_other_documented_calls(card):

@@ -115,8 +115,7 @@ CASES = [
     ("parameters", "shape", "key", "slip"), CASES, ids=[f"{case[2]}, {case[1]}" for case in CASES]
 )
 def test_a_slip_is_told_by_its_c(parameters, shape, key, slip):
-    found = explanations(run(shape, slip), signature(parameters))
-    assert key in {one.key for one in found}
+    assert key in {one.key for one in explanations(run(shape, slip), signature(parameters))}
 
 
 def test_a_tile_of_all_columns_is_explained_too():
@@ -126,8 +125,7 @@ def test_a_tile_of_all_columns_is_explained_too():
 
 
 def test_a_number_of_terms_in_a_char_is_told():
-    one = run(Gemm(2, 2, 257), lambda a, b: a[:, :1] @ b[:1])
-    found = common([one], signature(OF_SHAPES))
+    found = common([run(Gemm(2, 2, 257), lambda a, b: a[:, :1] @ b[:1])], signature(OF_SHAPES))
     assert found and found.key.startswith("only k % 256 terms of a sum are taken")
 
 

@@ -63,8 +63,7 @@ def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(lines, r
 
 
 def test_what_was_timed_alone_is_a_series_of_its_own(tmp_path):
-    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], caches=["hot", "alone"])
-    lines = drawn(results)
+    lines = drawn(made_up(tmp_path, kernels=["naive", "cublas_sgemm"], caches=["hot", "alone"]))
     found = lines.groupby("series").quantity.agg(set)
     assert found[SQUARE + ALONE] == found[SQUARE]
     ways = lines.groupby("series").way.agg(set)
@@ -73,8 +72,7 @@ def test_what_was_timed_alone_is_a_series_of_its_own(tmp_path):
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path):
-    kernels = ["naive", "cublas_sgemm", TF32]
-    results = made_up(tmp_path, kernels=kernels, change=speed_up_tf32)
+    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm", TF32], change=speed_up_tf32)
     assert {*drawn(results).query("name == 'cuBLAS SGEMM in TF32'").quantity} == {ERROR}
 
 

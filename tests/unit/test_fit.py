@@ -59,8 +59,7 @@ def found(
 
 def table(variants: list[Variant], rows: Rows, everywhere: str | None = "fixed") -> dict[str, Cost]:
     """The fitted rows by the names of their variants."""
-    costs = fit.fitted(rows, variants, ARCH, everywhere)
-    return {cost.variant.name: cost for cost in costs}
+    return {cost.variant.name: cost for cost in fit.fitted(rows, variants, ARCH, everywhere)}
 
 
 def test_costs_are_recovered_from_the_times_that_they_make(variants):

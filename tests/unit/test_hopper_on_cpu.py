@@ -65,8 +65,7 @@ def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", OWN)
 def test_a_kernel_is_right(name, tmp_path):
     """The workflow verifies those of the catalogue."""
-    found = products(KERNELS.variant(name), SHAPES[name], tmp_path)
-    assert all(one.share <= 1 for one in found)
+    assert all(one.share <= 1 for one in products(KERNELS.variant(name), SHAPES[name], tmp_path))
 
 
 # The others of the catalogue are held by test_kernels_of_the_catalogue_pass. Steps of a symmetric
@@ -116,8 +115,7 @@ def test_it_compiles_for_the_card_without_spills_or_losses(variant, tmp_path):
     one. A few bytes are spilt outside of the loops: by nvcc of persistent_bf16, where it stores
     halves, and by NVRTC of streamed_bf16 (kernels/WORKLOG.md, Two compilers)."""
     kernel, arch = variant.kernel, target("sm_90", "9.0a")
-    command = cubin_command(kernel.code, flags(variant, "sm_90"), arch, tmp_path / "cubin")
-    report = run(command)
+    report = run(cubin_command(kernel.code, flags(variant, "sm_90"), arch, tmp_path / "cubin"))
     assert all(read_ptxas(report, each).spill_bytes <= 16 for each in kernel.functions)
     assert "Loss" not in report
 
@@ -128,8 +126,7 @@ def test_a_planted_bug_is_found(bug, tmp_path):
     entry = BUGS[bug]
     variant = on_a_small_card(KERNELS.variant(entry["kernel"]))
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
-    shapes = SHAPES.get(variant.kernel.name, ["136x264x520"])
-    found = products(variant, shapes, tmp_path, source)
+    found = products(variant, SHAPES.get(variant.kernel.name, ["136x264x520"]), tmp_path, source)
     try:
         wrong = any(one.share > 1 for one in found)  # of the shapes that follow nothing is asked
     except EmulationError as error:

@@ -205,8 +205,7 @@ def test_copies_are_told_of_once(calls):
 def test_streams_do_not_share_a_kernels_variables(calls, kernel, loaded):
     """`streamed` leaves sums and flags in global memory, which is a module's."""
     for stream in (5, 6, 5):
-        arrays = [Given(whole_numbers(8, 8), stream) for _ in range(3)]
-        matmul_sweep.gemm(*arrays, kernel=kernel)
+        matmul_sweep.gemm(*[Given(whole_numbers(8, 8), stream) for _ in range(3)], kernel=kernel)
     assert sum(function == "" for _, function in calls.functions) == loaded
 
 
@@ -217,8 +216,7 @@ def test_streams_do_not_share_a_kernels_variables(calls, kernel, loaded):
 def test_c_s_stream_waits_for_those_of_the_inputs(calls, monkeypatch, streams, launched, waits):
     found: list[tuple[int, int]] = []
     monkeypatch.setattr(kinds, "wait_for", lambda *pair: found.append(pair))
-    arrays = [Given(laid(whole_numbers(8, 8), "rows"), stream) for stream in streams]
-    matmul_sweep.gemm(*arrays)
+    matmul_sweep.gemm(*[Given(laid(whole_numbers(8, 8), "rows"), stream) for stream in streams])
     assert (calls.stream, found) == (launched, waits)
 
 
@@ -435,9 +433,8 @@ def test_another_context_is_left_as_it_was(calls, monkeypatch):
 def test_the_kernel_that_combines(source, target, tmp_path):
     """On the processor: C = alpha·A + beta·C of 40×40 elements, so that tiles have edges."""
     strides = {"rows": "Strides{40, 1}", "columns": "Strides{1, 40}"}
-    parameters = "const float* A, float* C, int m, int n"
     text = f"""#include "{combine.SOURCE}"
-        extern "C" __global__ void f({parameters})
+        extern "C" __global__ void f(const float* A, float* C, int m, int n)
         {{
             combine(A, C, m, n, {strides[source]}, {strides[target]}, A[0], A[1]);
         }}"""

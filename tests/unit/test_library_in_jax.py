@@ -56,8 +56,7 @@ def test_a_product_waits_for_its_inputs_and_for_c(card, monkeypatch):
     wait = lambda stream: finished.append(len(card.launched)) or 0  # noqa: E731
     monkeypatch.setattr(card, "cuStreamSynchronize", wait, raising=False)
     a, b = (Array(laid(whole_numbers(8, 8, seed=seed), "rows")) for seed in (0, 1))
-    made = matmul_sweep.gemm(a, b)
-    np.testing.assert_array_equal(made.array, a.array @ b.array)
+    np.testing.assert_array_equal(matmul_sweep.gemm(a, b).array, a.array @ b.array)
     assert (a.waits, b.waits, finished) == (1, 1, [len(card.launched)])
 
 

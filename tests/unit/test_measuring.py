@@ -40,8 +40,7 @@ def test_what_was_measured_is_taken_over_by_the_same_settings_alone(command, tmp
     assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
     for seed, same in ((2026, True), (2027, False)):
         measure(command, tmp_path, seed=seed)
-        again = read_table("samples.csv.gz", found / "samples.csv.gz")
-        assert samples.equals(again) == same
+        assert samples.equals(read_table("samples.csv.gz", found / "samples.csv.gz")) == same
 
 
 def test_what_failed_its_verification_is_not_timed(command, tmp_path):

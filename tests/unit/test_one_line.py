@@ -48,7 +48,7 @@ TRIED = [
     (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
     (KERNEL.replace("int n", "int n, float3 x"), "", "'float3 x' is of no type that a trial"),
     (KERNEL.replace("float* B", "double* B"), "", "matrices of double and float"),
-    ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
+    ("__global__ void f(float* A) {}", "", "product of two matrices: f has 1 pointers"),
     (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9]; t[threadIdx.x] = 0;\n", 1), "",
      "which block does f take"),
     ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),

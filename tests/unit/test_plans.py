@@ -52,8 +52,7 @@ def test_a_grid_has_whole_clusters(mine, keys, columns, grid):
 
 
 def test_a_shape_is_fitted_to_what_is_accepted(mine):
-    variant = mine(accepts={"n": 4, "k": 4}, most_rows=2)
-    assert variant.fitted(Gemm(3, 5, 9)) == Gemm(2, 8, 12)
+    assert mine(accepts={"n": 4, "k": 4}, most_rows=2).fitted(Gemm(3, 5, 9)) == Gemm(2, 8, 12)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ def test_a_crate_names_what_a_published_set_has(folder):
     parts = {part["@id"] for part in graph["./"]["hasPart"]}
     assert parts == {file.name for file in folder.iterdir()} - {CRATE}
     assert graph.keys() == parts | {"./", CRATE}
-    device = read_json(folder / "device.json")
-    assert read_json(folder / CRATE) == crate(device, parts)
+    assert read_json(folder / CRATE) == crate(read_json(folder / "device.json"), parts)
 
 
 @folders

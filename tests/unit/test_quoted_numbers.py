@@ -34,10 +34,8 @@ Published = tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]
 @pytest.fixture(scope="module", params=PUBLISHED_SETS, ids=lambda folder: folder.name)
 def published(request: pytest.FixtureRequest) -> Published:
     """The tables of a set's report, its kernel times, and its ratios."""
-    results = load_results(request.param, load_catalogue())
-    found = tables_of(results, documents())
-    summary = pd.read_csv(request.param / "summary.csv")
-    timed = summary.query("status == 'ok' and phase == 'kernel'")
+    found = tables_of(load_results(request.param, load_catalogue()), documents())
+    timed = pd.read_csv(request.param / "summary.csv").query("status == 'ok' and phase == 'kernel'")
     return found, timed, pd.read_csv(request.param / "ratios.csv")
 
 

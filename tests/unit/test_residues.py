@@ -115,8 +115,7 @@ def test_high_parts_are_exact_in_sums(count):
 
 
 def test_tensor_cores_multiply_bytes(tmp_path):
-    rng = np.random.default_rng(1)
-    rows = rng.integers(-128, 128, (192, 128))
+    rows = np.random.default_rng(1).integers(-128, 128, (192, 128))
     rows[[0, 64]] = -128  # a sum of squares of -128
     build_double("product", tmp_path)
     plan = Plan((Launch((1, 1, 1), (128, 1, 1)),))
@@ -153,19 +152,14 @@ def in_order(a: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("kind", "moduli"), [("normal", 14), (21, 15), (7, 16)])
 def test_it_is_the_product_of_the_whole_numbers(componentwise, kind, moduli):
     """For each number of moduli: but for two roundings, and a trace of those of low parts."""
-    a = normal_or_fooling(kind)
+    rng = np.random.default_rng(2)
+    a = fooling(kind, 160, 12) if isinstance(kind, int) else COLUMNS[kind](rng, 160, 12)
     assert chinese.moduli_needed(a) == moduli
     c, exact = componentwise(a), chinese.gram(a, moduli)
     norms = np.sqrt(np.square(a).sum(0))
     for i, j in np.ndindex(c.shape):
         allowed = 2.0**-52 * abs(float(exact[i, j])) + 2.0**-80 * norms[i] * norms[j]
         assert abs(float(exact[i, j] - chinese.Fraction(c[i, j]))) <= allowed
-
-
-def normal_or_fooling(kind: str | int) -> np.ndarray:
-    if isinstance(kind, int):
-        return fooling(kind, 160, 12)
-    return COLUMNS[kind](np.random.default_rng(2), 160, 12)
 
 
 @pytest.mark.parametrize(("m", "n"), [(128, 1), (129, 3), (140, 330)])

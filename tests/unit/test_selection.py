@@ -29,8 +29,7 @@ def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock(
         ("hot", 552.0, 1695.0, POWER, POWER),
         ("hot", 690.0, 1980.0, BOTH, HEAT),
     ]
-    columns = ["cache", "power_w", "sm_clock_mhz", "throttled", "said"]
-    summary = pd.DataFrame(rows, columns=columns)
+    summary = pd.DataFrame(rows, columns=["cache", "power_w", "sm_clock_mhz", "throttled", "said"])
     card = {"clock_mhz": 1980, "power_limit_w": 700.0}
     assert limited(summary, card).tolist() == summary.said.tolist()
 
@@ -45,8 +44,7 @@ def test_alone_a_dispatch_that_comes_near_the_fastest_kernel_stands_for_it(tmp_p
 def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that moves what was timed alone, up to 640, to a sweep of its own, and repeats
     `naive` in one before it and in one of drawn shapes, where it is faster."""
-    alone = (summary.cache == "alone") & (summary.n <= 640)
-    own = summary[alone].assign(sweep="gemm_alone")
+    own = summary[(summary.cache == "alone") & (summary.n <= 640)].assign(sweep="gemm_alone")
     few = own[own.kernel == "naive"].assign(sweep="few", tflops=99.0)
     drawn = few.assign(sweep="drawn")
     return pd.concat([summary[summary.cache == "hot"], few, drawn, own], ignore_index=True)
@@ -104,19 +102,16 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
         own.assign(sweep=name, **{column: own[column] * factor for column in TIMES})
         for factor, name in enumerate(CONFIGURED, 2)
     ]
-    failed = (more[1].kernel == "shared").map({True: "failed", False: "ok"})
-    more[1] = more[1].assign(status=failed)
+    more[1] = more[1].assign(status=(more[1].kernel == "shared").map({True: "failed", False: "ok"}))
     more[:2] = [rows[rows.kernel != "cublas_sgemm"] for rows in more[:2]]
     more.append(more[1].assign(n=2048))  # of no point of the operation's own sweep
     return pd.concat([summary, *more], ignore_index=True)
 
 
 def test_the_longest_sweep_of_a_point_speaks(tmp_path):
-    configuration = DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}
-    device = DEVICE | {"configuration": configuration}
+    device = DEVICE | {"configuration": DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}}
     options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}
-    results = made_up(tmp_path, **options, device=device, change=with_sweeps)
-    view = results.of("gemm")
+    view = made_up(tmp_path, **options, device=device, change=with_sweeps).of("gemm")
     hot = view.ratios[view.ratios.cache == "hot"]
     for rows, baseline in ((view.timed(), []), (hot, ["baseline"])):
         assert not rows.duplicated(["variant", "n", *baseline]).any()

@@ -219,8 +219,7 @@ def test_pages_are_in_order_for_those_who_hear_them(pages):
         levels = [int(level) for level in re.findall(r"<h(\d)", html)]
         assert levels[0] == 1 and levels.count(1) == 1
         assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-        images = re.findall(r"<img[^>]*>", html)
-        assert all(re.search(r'alt="[^"]+"', image) for image in images)
+        assert all(re.search(r'alt="[^"]+"', image) for image in re.findall(r"<img[^>]*>", html))
         drawings = re.findall(r"<svg[^>]*>", html)
         assert all("aria-label=" in own or 'aria-hidden="true"' in own for own in drawings)
         assert '<html lang="en">' in html

@@ -32,8 +32,7 @@ def test_readings_become_medians_the_highest_temperature_and_the_reasons():
     capped, slow = reading(44, 1500, 700.06, POWER_CAP), reading(42, 1400, 100, POWER_CAP)
     found = state_of([reading(40, 1980, 690.04, IDLE), capped, slow])
     assert found == State(1500, 2619, 690.0, 44, "power_cap")
-    both = state_of([capped, reading(why=THERMAL)])
-    assert both.throttled == "power_cap+sw_thermal"
+    assert state_of([capped, reading(why=THERMAL)]).throttled == "power_cap+sw_thermal"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +105,7 @@ def test_a_span_has_the_readings_within_it():
 )
 def test_the_average_power_is_from_the_first_to_the_last_move_of_the_counter(joules, expected):
     readings = [reading()._replace(time=t / 10, energy_j=j) for t, j in enumerate(joules)]
-    found = average_power_w(readings[:6])
-    assert found == (None if expected is None else pytest.approx(60 / 0.2))
+    assert average_power_w(readings[:6]) == (None if expected is None else pytest.approx(60 / 0.2))
 
 
 @pytest.mark.parametrize(

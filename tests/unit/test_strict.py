@@ -158,8 +158,7 @@ def test_settings_of_a_hand_in_do_not_count_and_are_shown(hand_in: Path) -> None
 
 
 def test_a_kernel_that_knows_the_usual_shapes_is_found_out(hand_in: Path) -> None:
-    wrong = within("if (m > 128 || n > 128 || k > 128) return;")
-    verdict = graded(hand_in, wrong)
+    verdict = graded(hand_in, within("if (m > 128 || n > 128 || k > 128) return;"))
     assert verdict.mistakes[0].kind == "elements not written"
     assert "--strict --seed 1 repeats it" in "\n".join(lines_of(verdict))
 

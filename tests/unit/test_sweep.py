@@ -137,8 +137,7 @@ def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(swe
     sweep = swept(FakeBench(GPU, left_out="cold"))
     assert said(sweep, CASES[0]) == OK | {"cold": ("skipped", "alike")}
     assert len(sweep.rows) == 3 * len(CASES)
-    timed = {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"}
-    assert timed == {"hot"}
+    assert {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"} == {"hot"}
 
 
 def test_what_cannot_be_measured_is_a_row_without_times_that_says_why(swept):

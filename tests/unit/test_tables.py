@@ -101,8 +101,7 @@ HOLES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("options", HOLES.values(), ids=HOLES)
 def test_a_data_set_with_holes_has_a_report(tmp_path, options):
-    results = made_up(tmp_path, **({"kernels": FEW} | options))
-    assert typeset(results, tmp_path).startswith(b"%PDF")
+    assert typeset(made_up(tmp_path, **({"kernels": FEW} | options)), tmp_path).startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("gpu", [True, False], ids=["gpu", "beside a published set"])
@@ -349,8 +348,7 @@ def test_odd_sizes_are_held_against_the_fastest_library_one_launch_at_a_time(tmp
 
 def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
     for last, told in (("1000x1001x999", True), ("3200x2400x1600", False)):
-        shapes = {"gemm": (320, 1024, last)}
-        results = made_up(tmp_path / last, kernels=["cpu_loop"], shapes=shapes)
+        results = made_up(tmp_path / last, kernels=["cpu_loop"], shapes={"gemm": (320, 1024, last)})
         found = findings(results)["power_of_two"]
         assert bool(found) == told
     found = findings(made_up(tmp_path, kernels=["cpu_loop"],

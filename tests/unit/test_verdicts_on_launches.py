@@ -178,47 +178,42 @@ VERDICTS |= {
         for name, row in VERDICTS.items()
     ],
 )
-def test_the_verdict_says(text, right, wrong, wanted, tmp_path):
+def test_the_verdict_says(text, right, wrong, wanted, hand_in):
     assert right in text
-    file = tmp_path / "f.cu"
-    file.write_text(text.replace(right, wrong))
-    told = "\n".join(lines_of(judge(file, {})))
+    hand_in.write_text(text.replace(right, wrong))
+    told = "\n".join(lines_of(judge(hand_in, {})))
     assert re.search(wanted, told), told
 
 
 @pytest.mark.long
-def test_a_shape_of_which_some_blocks_ran_is_sampled(tmp_path):
+def test_a_shape_of_which_some_blocks_ran_is_sampled(hand_in):
     """A large C does not show that only the first 8 of every 16 rows are written."""
-    file = tmp_path / "f.cu"
     square = KERNEL.replace("int m, int n, int k", "int n").replace("< k", "< n")
     square = square.replace(GUARD, "if (row % 16 > 7 || row >= n || col >= n) return;")
-    file.write_text(square.replace("row * k", "row * n"))
-    found = judge(file, {})
+    hand_in.write_text(square.replace("row * k", "row * n"))
+    found = judge(hand_in, {})
     shapes = found.as_json()["shapes"]
     assert shapes["8x8x8"] is True and shapes["12x12x12"] is False
     assert shapes["128x128x128"] == verdict.SAMPLED
-    page = page_of(found)
-    assert "128x128x128 right in the blocks that were tried" in page
+    assert "128x128x128 right in the blocks that were tried" in page_of(found)
 
 
-def test_too_few_shapes_are_not_correct(tmp_path, monkeypatch):
+def test_too_few_shapes_are_not_correct(hand_in, monkeypatch):
     monkeypatch.setattr(verdict, "RUN_SECONDS", 0.0)
-    file = tmp_path / "f.cu"
-    file.write_text(RIGHT)
-    found = judge(file, {})
+    hand_in.write_text(RIGHT)
+    found = judge(hand_in, {})
     assert found.status == verdict.UNSURE and not found.mistakes
     assert "not enough shapes tried: 1 launches of" in "\n".join(lines_of(found))
 
 
 @pytest.mark.long
-def test_the_second_block_of_a_wide_tile_is_tried(tmp_path):
+def test_the_second_block_of_a_wide_tile_is_tried(hand_in):
     """A thread of 32×32 computes 4×4 elements; all blocks take A from the first one's rows."""
     body = (
         "for (int i = threadIdx.y; i < 128; i += 32) for (int j = threadIdx.x; j < 128; j += 32) {"
         "int row = blockIdx.y * 128 + i, col = blockIdx.x * 128 + j; if (row >= m || col >= n) "
         f"continue;\n{LOOP.replace('A[row', 'A[i')}\nC[row * n + col] = s; }}"
     )
-    file = tmp_path / "f.cu"
-    file.write_text(f"__global__ void f({ANY}) {{\n{body}\n}}\n{GO}".replace("16", "32"))
-    found = judge(file, {"block": "32x32"})
+    hand_in.write_text(f"__global__ void f({ANY}) {{\n{body}\n}}\n{GO}".replace("16", "32"))
+    found = judge(hand_in, {"block": "32x32"})
     assert found.mistakes[0].kind == "wrong index" and found.mistakes[0].line == 3

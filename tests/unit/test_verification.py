@@ -59,8 +59,7 @@ def test_the_errors_by_hand():
 def test_the_bound_counts_the_rounding_of_c():
     """A product in bfloat16, rounded once, is right; one last place of C more is wrong."""
     kernel = the_catalogue()["naive_bf16"]
-    shape = kernel.product.parse("40x30x50")
-    a, b = fills.inputs("uniform", 2026, shape, kernel.dtype)
+    a, b = fills.inputs("uniform", 2026, kernel.product.parse("40x30x50"), kernel.dtype)
     exact = a.astype(np.float64) @ b.astype(np.float64)
     c = exact.astype(np.float32).astype(kernel.dtype)
     assert 0.9 < accuracy(kernel, c, a, b).share <= 1

@@ -62,8 +62,7 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path):
     built_in = set(verification_shapes(dispatch, []))
     at = {part: {s for s in built_in if dispatch.part(s, "sm_90") == part} for part in parts}
     for part, shapes in parts.items():
-        alone = set() if part in known else set(verification_shapes(part, []))
-        assert shapes == alone | at[part]
+        assert shapes == (set() if part in known else set(verification_shapes(part, []))) | at[part]
     shapes_left_out = unchosen(run, tasks, dispatch)
     assert len(shapes_left_out) == len(built_in) - sum(map(len, at.values()))
     rows = verifier(run, tmp_path).left_out(dispatch, shapes_left_out)

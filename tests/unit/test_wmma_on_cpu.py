@@ -57,8 +57,7 @@ def test_a_product_of_fragments(case, tmp_path):
     values = np.concatenate([*values, d.ravel()])
     found = launched(kernel(body, TOP), tmp_path, True, 32, values=values)
     assert not mistakes(found)
-    c = found.c.ravel()[: m * n].reshape(n, m).T
-    np.testing.assert_array_equal(c, 2 * (a @ b + d))
+    np.testing.assert_array_equal(found.c.ravel()[: m * n].reshape(n, m).T, 2 * (a @ b + d))
 
 
 @pytest.mark.parametrize(

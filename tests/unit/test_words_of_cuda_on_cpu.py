@@ -139,8 +139,7 @@ def test_short_floats_round_like_ieee(name, header, tmp_path):
     x = LANES.astype(kind)
     wide = x.astype(np.float64) * y.astype(np.float64)
     total = (wide + (x + y).astype(np.float64)).astype(np.float32).astype(kind)
-    c = launched(text, tmp_path, dtype=name)
-    np.testing.assert_array_equal(c.ravel(), total + y)
+    np.testing.assert_array_equal(launched(text, tmp_path, dtype=name).ravel(), total + y)
 
 
 def test_a_half_rounds_as_numpy_does(tmp_path):
@@ -153,8 +152,7 @@ def test_a_half_rounds_as_numpy_does(tmp_path):
         values = np.concatenate([every, others, ties, [1e9]]).astype(np.float32)
         rounded = values.astype(np.float16).astype(np.float32)
     body = "for (int i = 0; i < n * n; i++) C[i] = __half2float(__float2half(A[i]));"
-    text = kernel(body, "#include <cuda_fp16.h>")
-    c = launched(text, tmp_path, threads=1, values=values)
+    c = launched(kernel(body, "#include <cuda_fp16.h>"), tmp_path, threads=1, values=values)
     np.testing.assert_array_equal(c.ravel()[: values.size], rounded)
 
 

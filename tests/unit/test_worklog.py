@@ -16,7 +16,6 @@ def test_what_the_report_quotes_of_the_worklog_is_there():
 
 
 def test_the_numbers_that_it_tells_are_quoted():
-    quoted = {*NUMBER.findall(" ".join(QUOTES))}
-    assert {*NUMBER.findall(TOLD["story"])} <= quoted
+    assert {*NUMBER.findall(TOLD["story"])} <= {*NUMBER.findall(" ".join(QUOTES))}
     for change in TOLD["changes"]:
         assert str(change["after"]) in NUMBER.findall(change["quote"])

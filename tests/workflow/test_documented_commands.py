@@ -179,12 +179,10 @@ AS_THEY_STAND = {
 )  # fmt: skip
 def test_a_command_works_as_it_is_typed(command, request):
     check = CLASSES[command.words[0]]  # a new command of no class fails: say here how it is checked
-    project = request.getfixturevalue("measured" if check is run else "planned")
-    check(command, project)
+    check(command, request.getfixturevalue("measured" if check is run else "planned"))
 
 
 def test_the_commands_of_a_page_are_all_found():
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
            "```yaml\nno: command\n```\n"  # fmt: skip
-    found = [one.text for one in commands_of(page)]
-    assert found == ["a b", "c", "d e", "snakemake --cores 1 all"]
+    assert [one.text for one in commands_of(page)] == ["a b", "c", "d e", "snakemake --cores 1 all"]

@@ -51,8 +51,7 @@ def rows(project: Project, name: str, variant: str) -> pd.DataFrame:
 def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished):
     [kernel] = rows(finished, "kernels.csv", "mine").itertuples()
     assert kernel.status == "ok" and kernel.registers > 0
-    cubin = finished.path("results/local/build/sm_90/mine/mine.cubin")
-    assert cubin.read_bytes()[:4] == b"\x7fELF"
+    assert finished.path("results/local/build/sm_90/mine/mine.cubin").read_bytes()[:4] == b"\x7fELF"
     verified = rows(finished, "verification.csv", "mine")
     assert (set(verified.status), set(verified["where"])) == ({"ok"}, {"emulation"})
     assert verified.error.between(0, 1).all()
@@ -68,8 +67,7 @@ def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished):
 
 def embedded(html: str, name: str) -> dict[str, Any]:
     """A table of Snakemake's report."""
-    start = re.search(rf"var {name} = (?=\{{)", html).end()
-    return json.JSONDecoder().raw_decode(html, start)[0]
+    return json.JSONDecoder().raw_decode(html, re.search(rf"var {name} = (?=\{{)", html).end())[0]
 
 
 def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
@@ -216,8 +214,7 @@ def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(finished,
     for name, size in lost.items():
         os.truncate(local / name, size)
     (local / "instructions.csv").unlink()
-    said = project.done("all")
-    assert "results/local/report.pdf: a part of it is gone; it is made again" in said
+    assert "results/local/report.pdf: a part of it is gone; it is made again" in project.done("all")
     assert {name: (local / name).read_bytes() for name in before} == before
     assert not project.pending()
 
@@ -317,14 +314,12 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(finished, cop
     write_table(summary.assign(**(summary[TIMES] * 1000)), "summary.csv", path)
     project.path("results/.written.json").unlink()  # or the table would count as cut
     # Of what needs a GPU nothing is made anew.
-    only = ("--allowed-rules", "compare", "--config", "device=gpu")
-    run = project.snakemake("compare", *only)
+    run = project.snakemake("compare", "--allowed-rules", "compare", "--config", "device=gpu")
     assert run.returncode == 1
     text = project.path("results/local/compare.txt").read_text()
     assert re.search(r"^cpu_loop +slower ", text, re.MULTILINE)
     assert text in run.stdout
-    points = pd.read_csv(project.path("results/local/compare.csv"))
-    assert "slower" in set(points.verdict)
+    assert "slower" in set(pd.read_csv(project.path("results/local/compare.csv")).verdict)
 
 
 # Bad input.

@@ -43,10 +43,10 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
                 if right(one.run(different_sides(one)), whole=True):
                     return replace(one, narrow=False, launch=replace(one.launch, mended=None))
     signature, program = bench.signature, bench.program
-    if others := other_blocks(program.source, program.kernel, bench.launch):
-        tried = replace(bench, launch=replace(bench.launch, possible=others))
-        if found := fitting(tried, folder):
-            return found
+    others = other_blocks(program.source, program.kernel, bench.launch)
+    tried = replace(bench, launch=replace(bench.launch, possible=others))
+    if others and (found := fitting(tried, folder)):
+        return found
     ask = told or fixed or signature.square or signature.again or bench.launch.possible
     return None if ask else likeliest(replace(bench, narrow=False))
 

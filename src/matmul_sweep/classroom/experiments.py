@@ -149,8 +149,7 @@ class Bench:
         Raises EmulationError if the launch is impossible.
         """
         operation = self.signature.operation
-        whole = operation.dtype.startswith("int")
-        fill, times = ("digits", WHOLE) if whole else ("uniform", 1)
+        fill, times = ("digits", WHOLE) if operation.dtype.startswith("int") else ("uniform", 1)
         seed = self.seed or SEED
         inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
         before = np.full(shape.output, self.poison, operation.output)
@@ -360,8 +359,7 @@ class Bench:
             if probes[0].endless:
                 break
             if probes[0].result.ended and probes[0].unwritten.any():
-                grids = (2, 1, depth), (1, 2, depth)
-                probes += [bench.run(shape, grid) for grid in grids]
+                probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
                 found = tile_of(*probes) or found
             own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more

@@ -119,11 +119,8 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             yield early, lost(2, f"only {kept} terms of a sum are taken")
         for side in sides_of(run):
             if kept == terms // side * side:
-                multiple = f"{name} is no multiple of {side}"
-                yield (
-                    early,
-                    lost(2 + (side not in own), f"the last terms are lost where {multiple}"),
-                )
+                key = f"the last terms are lost where {name} is no multiple of {side}"
+                yield early, lost(2 + (side not in own), key)
             if gone == (terms - 1) // side * side:
                 key = "only the last tile of terms is summed: each round begins the sum anew"
                 yield late, lost(1, key)
@@ -330,8 +327,7 @@ def pairwise(a: np.ndarray, b: np.ndarray, row: np.ndarray, column: np.ndarray) 
     """For each element the product of this row of A and this column of B, NaN where there is
     none."""
     inside = (row < len(a)) & (column < b.shape[1])
-    product = a @ b
-    return np.where(inside, product[row * inside, column * inside], np.nan)
+    return np.where(inside, (a @ b)[row * inside, column * inside], np.nan)
 
 
 def turned(matrix: np.ndarray, side: int) -> np.ndarray:

@@ -91,8 +91,7 @@ def seen(check: str, bench: Bench, smallest: Shape, folder: Path) -> str:
     build_for_cpu(bench.program, folder, watch=False)
     executable = executable_in(folder, watch=False)
     dtype = bench.signature.operation.dtype
-    fill = "constant" if check == "ones" else "uniform"
-    inputs = tuple(fills.inputs(fill, SEED, shape, dtype))
+    inputs = tuple(fills.inputs("constant" if check == "ones" else "uniform", SEED, shape, dtype))
     # Classrooms do not poison C: what an earlier, right kernel left lies there.
     expected, bound = bench.reference(shape, inputs)
     before = expected.astype(dtype) if check == "ones" else np.full(shape.output, np.nan, dtype)

@@ -8,7 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import product
@@ -46,7 +46,7 @@ DECIDES = {"||": True, "&&": False}
 UNARY: Mapping[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "!": operator.not_, "~": operator.invert,
 }  # fmt: skip
-KNOWN: Mapping[str, Callable[..., Any]] = {
+KNOWN: Mapping[str, Callable[..., Value]] = {
     "ceil": lambda a: float(math.ceil(a)), "ceilf": lambda a: float(math.ceil(a)),
     "floor": lambda a: float(math.floor(a)), "floorf": lambda a: float(math.floor(a)),
     "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
@@ -62,8 +62,11 @@ class Found(Exception):
     """The launch, which ends the reading."""
 
 
+@dataclass
 class Returned(Exception):
     """A function's value."""
+
+    value: Value = None
 
 
 class TooLong(Exception):
@@ -190,7 +193,7 @@ class Host:
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
-        self.frames = [Frame({}, {}, {})]
+        self.frames = [Frame()]
         constants = self.source.constants_of(caller)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
@@ -344,15 +347,10 @@ class Host:
         text = text_of(node, self.text)
         if len(self.frames) < 2 and text in self.sizes:
             return self.sizes[text]
-        tell = getattr(self, f"value_{node.type}", None)
-        if tell is None:
-            self.run_parts(node)
-            return None
-        try:
-            found: Value = tell(node)
-        except NOT_KNOWN:
-            return None
-        return found
+        tell: Callable[[Node], Value] = getattr(self, f"value_{node.type}", self.run_parts)
+        with suppress(*NOT_KNOWN):
+            return tell(node)
+        return None
 
     def value_number_literal(self, node: Node) -> Value:
         text = text_of(node, self.text).replace("'", "")
@@ -377,15 +375,19 @@ class Host:
         if name in self.sizes:
             return self.sizes[name]
         text = self.source.names.get(name) or name
-        return None if text == name else self.apart(Frame(), lambda: self.read(text))
+        if text == name:
+            return None
+        with self.apart(Frame()):
+            return self.read(text)
 
-    def apart(self, frame: Frame, work: Callable[[], Value]) -> Value:
-        """What some work gives with variables of its own."""
+    @contextmanager
+    def apart(self, frame: Frame) -> Iterator[None]:
+        """What is read has variables of its own."""
         self.frames.append(frame)
         if len(self.frames) > 50:
             raise TooLong
         try:
-            return work()
+            yield
         finally:
             self.frames.pop()
 
@@ -432,17 +434,13 @@ class Host:
         return BYTES.get(self.source.types.get(text, self.source.names.get(text, text)))
 
     def value_subscript_expression(self, node: Node) -> Value:
-        name, inside = self.subscript(node)
+        name = syntax.part(node, "argument", self.text)
+        inside, *_ = self.list_of(next(syntax.of_type(node, "subscript_argument_list"), None))
         listed = self.source.names.get(name, "").strip()
         found = self.frames[-1].variables.get(f"{name}[{inside}]")
         if found is None and listed.startswith("{") and isinstance(inside, int):
             found = self.read(listed.strip("{} ").split(",")[inside])
         return found
-
-    def subscript(self, node: Node) -> tuple[str, Value]:
-        """The name of an array, and the value of the index."""
-        listed = self.list_of(next(syntax.of_type(node, "subscript_argument_list"), None))
-        return syntax.part(node, "argument", self.text), listed[0] if listed else None
 
     def value_field_expression(self, node: Node) -> Value:
         text = text_of(node, self.text)
@@ -508,7 +506,7 @@ class Host:
             self.kernel_call(node, mark, name)
             return None
         if name in ("exit", "abort") or (name == "assert" and self.list_of(arguments) == [0]):
-            raise Returned(None)
+            raise Returned
         if f"{name}()" in self.source.names:
             return self.macro_call(name, texts(arguments, self.text))
         values = self.list_of(arguments)
@@ -526,8 +524,7 @@ class Host:
             return self.function_call(*self.by_name[name], values)
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
-            found: Value = known(*values)
-            return found
+            return known(*values)
         # Another function may write what it is given the address of.
         for changed in ADDRESS.findall(text_of(arguments, self.text)):
             self.set(changed, None, line_of(node))
@@ -537,21 +534,16 @@ class Host:
         """What a function of this text returns."""
         named = [syntax.declared_names(one) for one in parameters_of(function)]
         names = [text_of(one[0], text) for one in named if one]
-        frame, own = Frame(dict(zip(names, values, strict=False))), self.text
-
-        def work() -> Value:
-            self.text = text
-            loops, self.loops = self.loops, 0  # its own are not those of the caller
-            try:
+        outside = self.text, self.loops
+        self.text, self.loops = text, 0  # its own loops are not those of the caller
+        try:
+            with self.apart(Frame(dict(zip(names, values, strict=False)))):
                 self.run(function.child_by_field_name("body"))
-            except Returned as returned:
-                found: Value = returned.args[0]
-                return found
-            finally:
-                self.text, self.loops = own, loops
-            return None
-
-        return self.apart(frame, work)
+        except Returned as returned:
+            return returned.value
+        finally:
+            self.text, self.loops = outside
+        return None
 
     def macro_call(self, name: str, given: Sequence[str]) -> Value:
         """What a macro with arguments stands for."""
@@ -574,9 +566,6 @@ class Host:
         own, self.text = self.text, f"void f(){{{body};}}"
         try:
             self.run(parsed(f"{body};"))
-        except Found:
-            assert self.found
-            raise
         finally:
             self.text = own
         return None
@@ -588,32 +577,25 @@ class Host:
             name, text, function = self.kernel.name, f"void f(){{{held};}}", parsed(f"{held};")
         if name == self.kernel.name:
             template = next(syntax.of_type(function, "template_argument_list"), None)
-            configuration = [one for one in mark.named_children if one.type != "comment"]
-            arguments = texts(node.child_by_field_name("arguments"), self.text)
-            self.record(node, configuration, texts(template, text), arguments)
+            self.record(node, mark, texts(template, text))
 
-    def record(
-        self, node: Node, configuration: Sequence[Node], template: Sequence[str],
-        arguments: Sequence[str],
-    ) -> None:  # fmt: skip
+    def record(self, node: Node, mark: Node, template: Sequence[str]) -> None:
+        configuration = [one for one in mark.named_children if one.type != "comment"]
+        arguments = texts(node.child_by_field_name("arguments"), self.text)
         grid, block, *more = (
             extents_of(self.list_of(one)) if one.type in LISTS else self.value(one)
             for one in configuration
         )  # fmt: skip
-        lines = self.frames[-1].lines
+        frame, line = self.frames[-1], self.line_in_file(line_of(node))
         written = [*(text_of(one, self.text) for one in configuration[:3]), ""]
-        line = self.line_in_file(line_of(node))
         shared = more[0] if more else 0
-        begun = self.frames[-1].commas
-        commas = [
-            text if is_comma(one) else begun.get(text, "")
-            for one, text in zip(configuration, written, strict=False)
-        ]
+        pairs = zip(configuration, written, strict=False)
+        commas = (text if is_comma(one) else frame.commas.get(text, "") for one, text in pairs)
         launched = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
-            tuple(self.said(one) for one in template), tuple(arguments),
+            tuple(map(self.said, template)), arguments,
             tuple(map(self.read, arguments)), tuple(commas),
-            (line, *(lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
+            (line, *(frame.lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
         whole = self.is_whole(launched)
         self.found = launched if whole else self.found or launched
@@ -656,12 +638,9 @@ LISTS = ("argument_list", "initializer_list")
 
 def converted(kind: str, value: Value | list[Value]) -> Value:
     """A value as a variable of a type has it."""
-    if isinstance(value, list):
-        if len(value) == 1 and "dim3" not in kind:
-            value = value[0]
-        else:
-            return extents_of(value)
-    if "dim3" in kind:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if "dim3" in kind or isinstance(value, list):
         return extents_of(value)
     if isinstance(value, int) and re.search(r"\b(?:float|double)\b", kind):
         return float(value)

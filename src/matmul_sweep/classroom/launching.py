@@ -478,8 +478,7 @@ def template_arguments(
 def refuse_struct(one: TemplateParameter, text: str, source: Source, kernel: Kernel) -> None:
     """Raise UserError with the question for a type that has constants of its own. text: what the
     program gives for it, or nothing."""
-    whole = text_of(kernel.node, source.bare)
-    if one.is_type and re.search(rf"\b{one.name}\s*::\s*\w", whole):
+    if one.is_type and re.search(rf"\b{one.name}\s*::\s*\w", text_of(kernel.node, source.bare)):
         made = re.search(rf"\b(?:{'|'.join(source.structs) or '-'})\s*<[\d\s,]+>", source.bare)
         example = made[0] if made else re.sub(r"(?<=[<,])\s*(?!\d)\w+", "64", text) or "MyTiling"
         asked = f"{source.path}: {kernel.name} takes constants of {one.name}: which type is it"

@@ -172,15 +172,16 @@ class Teller:
         return self.made("divergent barrier", int(line[1]) if line else 0, text)
 
     def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        array = array_before(self.source.bare, line, finding["column"])
+        before = self.source.bare.splitlines()[line - 1][: finding["column"]] if line else ""
+        named = re.search(r"(\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+$", before)
+        array = named[1] if named else ""
         shared = re.search(rf"\b__shared__\b[^;]*\b{array}\b", self.source.bare)
-        kind, what = (
-            ("out of shared memory", "shared") if shared else ("out of bounds", "thread's own")
-        )
-        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {what} array"
-        cure = CURES["out of shared memory"]
+        kind, whose = "out of bounds", "thread's own"
+        if shared:
+            kind, whose = "out of shared memory", "shared"
+        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {whose} array"
         said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
-        return self.made(kind, line, said, cure)
+        return self.made(kind, line, said, CURES["out of shared memory"])
 
     def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
         type_, size = unquoted(finding["type"]), finding["bytes"]
@@ -219,8 +220,7 @@ class Teller:
             what = f"{thread_of(finding)} {does} byte {element} {has}"
             return self.made("out of shared memory", line, what)
         shape, name = self.run.shape, self.name_of(array)
-        extents = dict(zip("AB", shape.inputs, strict=False))
-        rows, columns = extents.get(array, shape.output)
+        rows, columns = dict(zip("AB", shape.inputs, strict=False)).get(array, shape.output)
         place = f"{name}[{element}]"
         if element >= 0:
             row, column = self.run.cell(array, element)
@@ -456,13 +456,6 @@ class Teller:
 def unquoted(type_: str) -> str:
     """A type as gcc names it, without what is no part of its name here."""
     return re.sub(r"'|\b(?:const|volatile|struct) ", "", type_)
-
-
-def array_before(text: str, line: int, column: int) -> str:
-    """The name of the array whose index ends with the bracket at this place; else nothing."""
-    before = text.splitlines()[line - 1][:column] if line else ""
-    found = re.search(r"(\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+$", before)
-    return found[1] if found else ""
 
 
 def thread_of(finding: Mapping[str, Any]) -> str:

@@ -54,8 +54,7 @@ def kernels_in(path: Path, text: str) -> str:
 def cells_of(path: Path, text: str) -> Iterator[str]:
     """The texts of a notebook's cells. Raises UserError."""
     try:
-        cells = json.loads(text)["cells"]
-        sources = [(one["cell_type"], "".join(one["source"])) for one in cells]
+        sources = [(one["cell_type"], "".join(one["source"])) for one in json.loads(text)["cells"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: no Jupyter notebook of version 4; save it again") from None
     yield from (source if kind == "code" else "" for kind, source in sources)

@@ -211,12 +211,11 @@ class Program:
     @property
     def for_gpu(self) -> str:
         """The hand-in's kernel becomes a device function, which the compiler puts in line."""
-        threads = math.prod(self.launch.block)
         return (
             "#undef __global__\n#define __global__ __device__ __forceinline__\n"
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
-            f"__attribute__((launch_bounds({threads})))\n"
+            f"__attribute__((launch_bounds({math.prod(self.launch.block)})))\n"
             "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
             f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )

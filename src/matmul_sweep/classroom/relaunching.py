@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 
 import numpy as np
 
@@ -44,12 +45,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     alone = [run for run in wrong if run.factors == ALONE]
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
-        mended = []
-        for run in few:
-            mended.append(mend.bench.run(run.shape))
-            if not mended[-1].right:
-                break
-        else:
+        mended = [*takewhile(lambda run: run.right, (mend.bench.run(run.shape) for run in few))]
+        if len(mended) == len(few):
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
             if mend.kind != "grid too small" or more:
@@ -91,15 +88,11 @@ def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
-    what = f"{mend.told(run.launched, mended.launched)}{mend.where}; {shown(run, mend.bench)}"
-    return Mistake(mend.kind, mend.line, what, mend.cure, run)
-
-
-def shown(run: Run, bench: Bench) -> str:
-    """What the mistake does."""
-    teller = Teller(run, bench.program)
+    teller = Teller(run, mend.bench.program)
     found = [*map(teller.told, run.mistaken), *([teller.wrong()] if run.wrong.any() else [])]
-    return found[0].what
+    told = mend.told(run.launched, mended.launched)
+    what = f"{told}{mend.where}; {found[0].what}"  # and what that does
+    return Mistake(mend.kind, mend.line, what, mend.cure, run)
 
 
 def launched(was: plans.Launch, should: plans.Launch) -> str:

@@ -235,7 +235,8 @@ def beside_dimensions(
     """The roles of those numbers that are no dimensions: how often a benchmark repeats, what the
     kernel has as a constant too, the size of a matrix, lengths of rows, and of what a setting
     says."""
-    passed = arguments_of(source, kernel)
+    own, names = Host(source, kernel, {}).launch(), (one.name for one in kernel.parameters)
+    passed = dict(zip(names, own.arguments if own else (), strict=False))
     repeats = len(numbers) == 1 and only_counts(numbers[0], kernel.body)
     if repeats or {passed.get(name) for name in numbers} <= constants:
         return {name: f"{GIVEN}{name}" for name in numbers}
@@ -250,13 +251,6 @@ def beside_dimensions(
     if len(told) < len(left):  # a number beside the dimensions, such as a tile's side
         roles |= {name: f"{GIVEN}{name}" for name in told}
     return roles
-
-
-def arguments_of(source: Source, kernel: Kernel) -> dict[str, str]:
-    """What the program passes for each parameter."""
-    own = Host(source, kernel, {}).launch()
-    names = (one.name for one in kernel.parameters)
-    return dict(zip(names, own.arguments if own else (), strict=False))
 
 
 def products_among(passed: Mapping[str, str], known: Set[str]) -> set[str]:

@@ -268,8 +268,7 @@ class Source:
             name = part(node, "name", self.text) or part(node, "declarator", self.text)
             value = node.child_by_field_name("value")
             if value and name in values:
-                end = text[value.end_byte :]
-                text = text[: value.start_byte] + values[name] + end
+                text = text[: value.start_byte] + values[name] + text[value.end_byte :]
         includer = self.includer and self.includer.with_values(values)
         return replace(self, text=text, values=tuple(values.items()), includer=includer)
 
@@ -342,8 +341,7 @@ class Definition:
         """What it defines that a kernel may use; another kernel is none."""
         if "__global__" in self.words or self.node.type == "template_instantiation":
             return frozenset()
-        names = syntax.declared_names(self.node)
-        return frozenset(text_of(one, self.source.text) for one in names)
+        return frozenset(text_of(one, self.source.text) for one in syntax.declared_names(self.node))
 
     def holds(self, kernel: Kernel) -> bool:
         """Whether a kernel of the same source is defined in it."""

@@ -143,8 +143,7 @@ def refuse(program: Program, line: Line, message: str, harmful: bool = False) ->
 def check_steady(program: Program, source: Source) -> None:
     """Raise Refused if a file could be another one the next time that it is read."""
     text = re.sub(r"(?:[^\n]*\\[ \t]*\n)+[^\n]*", joined, source.text)
-    bare = Source(source.path, text).bare
-    if found := SHIFTY.search(bare) or RAW_STRING.search(text):
+    if found := SHIFTY.search(Source(source.path, text).bare) or RAW_STRING.search(text):
         line = Line(str(source.place), text.count("\n", 0, found.start()) + 1, "")
         refuse(program, line, f"`{found[0].strip()}` has no place in a hand-in")
 
@@ -232,8 +231,7 @@ def check_words(program: Program, lines: list[Line]) -> None:
 
     for word, harmful in found():
         line = lines[text.count("\n", 0, word.start())]
-        message = f"`{' '.join(word[0].split())}` has no place in a kernel"
-        refuse(program, line, message, harmful)
+        refuse(program, line, f"`{' '.join(word[0].split())}` has no place in a kernel", harmful)
 
 
 def check_symbols(program: Program, symbols: str) -> None:

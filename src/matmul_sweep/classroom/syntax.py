@@ -169,12 +169,11 @@ def kernels(root: Node, text: str) -> Iterator[Kernel]:
         if not head or not body:
             continue
         name = declared_names(head)[0]
-        bounds = next(of_type(whole, "launch_bounds"), None)
         yield Kernel(
             text_of(name, text), scope_of(whole, text),
             tuple(template_parameters(next(around(whole, "template_declaration"), None), text)),
             tuple(declared(head.child_by_field_name("parameters"), text)),
-            (texts(bounds, text) or ("",))[0], line_of(name),
+            (texts(next(of_type(whole, "launch_bounds"), None), text) or ("",))[0], line_of(name),
             text[body.start_byte + 1 : body.end_byte - 1], whole,
         )  # fmt: skip
 

@@ -167,8 +167,7 @@ def verdict_on(verdict: Verdict) -> Verdict:
     compiler()  # nvcc without it would blame the file
     as_card = replace(verdict, program=replace(verdict.program, macros=AS_CARD))
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        for_cards = re.search(r"__CUDA_ARCH__\s*>", verdict.program.kernel.body)
-        if verdict.seed is None and for_cards:
+        if verdict.seed is None and re.search(r"__CUDA_ARCH__\s*>", verdict.program.kernel.body):
             return tried(as_card, Path(name))
         found = tried(verdict, Path(name))
         if found.status == WRONG and "__CUDA_ARCH__" in "".join(verdict.program.needed.values()):

@@ -186,14 +186,11 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
     known = launch.grid_of_file(shape) is not None
-    source = verdict.program.source.host
-    there = verdict.program.kernel.name in source.launchers
+    there = verdict.program.kernel.name in verdict.program.source.host.launchers
     origin = "not as in the file" if there else "no launch in the file"
     if launch.program:
         origin = f"as in line {launch.program.own.lines[0]}{launch.program.of}"
-        origin += (
-            "" if known else ", with a guessed grid, because its own is not known at this shape"
-        )
+        origin += ", with a guessed grid, because its own is not known at this shape" * (not known)
     guessed = guesses(verdict)
     more = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
     yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{more}."

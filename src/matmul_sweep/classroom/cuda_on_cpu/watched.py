@@ -112,8 +112,7 @@ def launch(
         try:
             ended = run_watched(command, folder, findings_file, secret, seconds, environment)
         except Unfinished:
-            endless = ({"kind": "endless"},)
-            return Watched(executable, output, endless, nobody, "", ended=False)
+            return Watched(executable, output, ({"kind": "endless"},), nobody, "", ended=False)
         findings = told(findings_file)
         closed = findings[-1:] and findings[-1].get("secret") == secret
         if ended.code == 0 and closed:

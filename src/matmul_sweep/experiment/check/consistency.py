@@ -82,8 +82,7 @@ def reasonless(data: DataSet) -> Iterator[str]:
         if "phase" in table:
             ok &= table.phase == "kernel"
         for column in (name for name in table.columns if DICTIONARY[name].measured):
-            lacking = ok & table[column].isna()
-            yield from data.rows(kind, lacking, column, "though the status is ok")
+            yield from data.rows(kind, ok & table[column].isna(), column, "though the status is ok")
 
 
 def with_a_place(data: DataSet) -> Iterator[str]:
@@ -138,8 +137,7 @@ def unlike_states(data: DataSet) -> Iterator[str]:
         read = states[states.when == when]
         yield from data.lacking("states.csv", read, "summary.csv", timed, SPAN)
         yield from data.lacking("summary.csv", timed, "states.csv", read, SPAN)
-    during = states[states.when == "during"]
-    read = timed[SPAN].merge(during, on=SPAN, how="left")[STATE]
+    read = timed[SPAN].merge(states[states.when == "during"], on=SPAN, how="left")[STATE]
     yield from data.unlike("summary.csv", timed, read, "states.csv has")
 
 

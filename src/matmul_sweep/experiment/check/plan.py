@@ -90,8 +90,7 @@ def verified_at_few(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Variants that were timed and verified at less than a quarter of the shapes at which they are
     verified today; earlier versions had others around some tiles, and for what a dispatch chooses.
     """
-    rows = data["verification.csv"].itertuples()
-    found = {(row.variant, shape_of(row)) for row in rows}
+    found = {(row.variant, shape_of(row)) for row in data["verification.csv"].itertuples()}
     known = {variant.name: variant for variant in catalogue.buildable.values()}
     for name in data.timed.variant.unique():
         shapes = verification_shapes(known[name], []) if name in known else []
@@ -134,8 +133,7 @@ def unlike_rows(
 def unknown_rivals(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Times of what the catalogue does not compare a kernel with."""
     samples = data[SAMPLES]
-    beside = samples[samples.baseline_of != ""]
-    pairs = beside[["variant", "baseline_of"]].drop_duplicates()
+    pairs = samples[samples.baseline_of != ""][["variant", "baseline_of"]].drop_duplicates()
     known = {
         (rival.name, name)
         for name in pairs.baseline_of.unique()

@@ -18,8 +18,7 @@ PAIR = TABLES["ratios.csv"].key
 def miscounted(data: DataSet) -> Iterator[str]:
     """Samples that are missing: in a series, or in one of the two series of a pair."""
     samples, who = data[SAMPLES], [*SPAN, "baseline_of"]
-    turn = samples.groupby(who, sort=False, dropna=False).cumcount()
-    wrong = samples["sample"] != turn
+    wrong = samples["sample"] != samples.groupby(who, sort=False, dropna=False).cumcount()
     yield from data.rows(SAMPLES, wrong, "sample", "out of turn: one is missing")
     last = samples[(samples.phase == "kernel") & ~samples.duplicated(who, keep="last")]
     beside, own = (last[(last.baseline_of == "") == alone] for alone in (False, True))

@@ -82,8 +82,7 @@ VALUES = {"times": times, "ratios": relative_times}
 
 def comparable(reference: Results, new: Results) -> str:
     """Which of VALUES can compare two data sets: times if the devices are of one model."""
-    same = processor(reference.device) == processor(new.device)
-    return "times" if same else "ratios"
+    return "times" if processor(reference.device) == processor(new.device) else "ratios"
 
 
 def reference_folder(given: Path, device: dict[str, Any]) -> Path:

@@ -27,8 +27,7 @@ def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, st
         row = lost.iloc[0]
         raise UserError(f"{row.variant} at {shape_of(row)} has no samples ({row.phase})")
     work = np.array([shape_of(row).operations for row in summary.itertuples()], float)
-    rate = work / summary.time_ms / 1e9
-    summary["tflops"] = rate.where(summary.phase == "kernel")
+    summary["tflops"] = (work / summary.time_ms / 1e9).where(summary.phase == "kernel")
     summary["kernel"] = summary.variant.map(kernels)
     return summary
 

@@ -136,8 +136,7 @@ class Results:
         rows = self.rivals(self.summary)
         rows = rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
         rows = rows[(rows.phase == "kernel") & (rows.status == "ok")]
-        studied = [kernel_study(own, axis) for _, own in rows.groupby("kernel")]
-        return pd.concat(studied or [rows])
+        return pd.concat([kernel_study(own, axis) for _, own in rows.groupby("kernel")] or [rows])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows of kernels that compute with all bits of their dtype.
@@ -286,8 +285,7 @@ class Results:
     def ran(self, row: pd.Series) -> Variant | None:
         """The hand-written variant that ran in a row of the summary, for a dispatch the one that it
         chose. None if the catalogue has no such variant, or the data do not say which it was."""
-        chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
-        return self.variant(chosen)
+        return self.variant(row.ran or ("" if self.is_dispatch(row.kernel) else row.variant))
 
     def is_dispatch(self, kernel: str) -> bool:
         return self.kind(kernel) is Kind.DISPATCH
@@ -387,8 +385,7 @@ def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
     """The fastest variant of each kernel at each shape."""
-    shape = ["kernel", "m", "n", "k"]
-    best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
+    best = rows.groupby(["kernel", "m", "n", "k"], sort=False, dropna=False).time_ms.idxmin()
     return rows.loc[best]
 
 
@@ -582,14 +579,12 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    version = results.device["version"]
-    return f"earlier kernels, of version {version}" if results.earlier else ""
+    return f"earlier kernels, of version {results.device['version']}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:
     """`1a2b3c4`, followed by `, modified files` if the code differed from the commit."""
-    commits = str(device.get("commit") or "unknown").split("+")
-    short = "+".join(commit[:7] for commit in commits)
+    short = "+".join(commit[:7] for commit in str(device.get("commit") or "unknown").split("+"))
     return short + (", modified files" if device.get("dirty") else "")
 
 

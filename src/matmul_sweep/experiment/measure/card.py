@@ -92,8 +92,7 @@ def ladder(catalogue: Catalogue, kernel: Kernel, arch: str) -> list[Variant]:
         for one in catalogue.values()
         if one.classroom and one.operation == kernel.operation and one.variants[0].runs_on(arch)
     ]
-    libraries = catalogue.rivals(kernel)
-    return steps + [one for one in libraries if one.kernel.writes == "full"]
+    return steps + [one for one in catalogue.rivals(kernel) if one.kernel.writes == "full"]
 
 
 def refusal(verdict: Verdict) -> str | None:

@@ -121,8 +121,7 @@ def library_launch(torch: Any, point: Any, inputs: Sequence[Any]) -> Action:
 
 
 def own_launch(torch: Any, point: Any, inputs: Sequence[Any]) -> Action:
-    symmetric = OPERATIONS[point.operation].symmetric
-    product: Any = matmul_sweep.gram if symmetric else matmul_sweep.gemm
+    product: Any = matmul_sweep.gram if OPERATIONS[point.operation].symmetric else matmul_sweep.gemm
     c = torch.empty(shape_of(point).output, dtype=inputs[0].dtype, device="cuda")
     return partial(product, *inputs, c, kernel=point.variant)
 

@@ -226,8 +226,7 @@ class Run:
 
     def build_identity(self, wildcards: Any) -> str:
         """Everything that determines the binaries of a kernel, except its sources."""
-        own = self.experiment.build_identity(wildcards.arch, wildcards.kernel)
-        return f"{self.compiler} {own}"
+        return f"{self.compiler} {self.experiment.build_identity(wildcards.arch, wildcards.kernel)}"
 
     def built(self, variants: Iterable[Variant]) -> list[Path]:
         """The folders of the binaries that variants need."""
@@ -296,8 +295,7 @@ class Run:
 
     def collected(self) -> list[Path]:
         """The tables of this run's data set."""
-        own = [*DATA_SET, *([CEILINGS] if self.device == GPU else [])]
-        return [LOCAL / name for name in own]
+        return [LOCAL / name for name in [*DATA_SET, *([CEILINGS] if self.device == GPU else [])]]
 
     def local_set(self) -> list[Path]:
         """What the site reads of this run's data set; nothing as long as there is none."""
@@ -351,8 +349,7 @@ class Run:
         if wildcards.dataset == "local":
             counted = "counters" if self.device == GPU else "loads"
             return [LOCAL / f"{name}.csv" for name in ("instructions", counted)]
-        names = ("instructions.csv", "counters.csv")
-        return there(self.folder(wildcards) / name for name in names)
+        return there(self.folder(wildcards) / name for name in ("instructions.csv", "counters.csv"))
 
     def checks(self, wildcards: Any) -> list[Path]:
         """The checks of the timing of a data set, if there are any."""

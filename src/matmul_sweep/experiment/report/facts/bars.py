@@ -57,8 +57,7 @@ def cell(
     same launches, its name (`rival`), and what stands beside them; `before` is the row of the step
     above."""
     rate = marked(row, PER_TFLOPS[unit], leading(view.leads))
-    pairs = shares(view, row, PER_TFLOPS[unit])
-    library = min(pairs, key=lambda pair: pair["ratio"], default=None)
+    library = min(shares(view, row, PER_TFLOPS[unit]), key=lambda pair: pair["ratio"], default=None)
     said = f"{step['title']} at n = {row.n}: {significant(rate['value'])} {unit}"
     if library:
         said += f", {library['library']['title']} against it {significant(library['rate'])}"

@@ -132,10 +132,9 @@ def power_of_two(results: Results) -> dict[str, Any] | None:
     for row in squares(rows).iloc[::-1].itertuples():
         near = rows[(rows.terms / row.terms).between(0.9, 1.1) & (rows.n % 2 == 1)]
         if row.n & (row.n - 1) == 0 and len(near):
-            sizes = {"power": row, "near": next(near.itertuples())}
             return {
                 name: {"size": size_name(shape_of(own)), "time_s": own.time_ms / 1e3}
-                for name, own in sizes.items()
+                for name, own in {"power": row, "near": next(near.itertuples())}.items()
             }
     return None
 

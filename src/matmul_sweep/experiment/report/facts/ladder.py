@@ -198,7 +198,6 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
         theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
         ran = results.ran(row)
         every = pairs_of(results, row)
-        lost = every[every.ratio_high < 1]
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
@@ -206,7 +205,7 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
             "speedup": pair and pair | {"way": way_of(best)},
             "errors": [known(row.mean_error), *theirs.dropna()[:1]],
             "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
-            "slower_at": [size_name(shape) for shape in shapes_of(lost)],
+            "slower_at": [size_name(shape) for shape in shapes_of(every[every.ratio_high < 1])],
             "ahead": [
                 {"kernel": named(results, top.kernel), "rate": top.tflops * factor}
                 for top in own[own.tflops > row.tflops].itertuples()

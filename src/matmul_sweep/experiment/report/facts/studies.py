@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import AXES, Results, limits_of, shapes_of, size_name
+from matmul_sweep.experiment.dataset.selection import AXES, Results, limits_of, size_name
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 
@@ -11,25 +11,23 @@ STATES = ("power_w", "sm_clock_mhz", "mean_error")
 
 def studies(results: Results) -> dict[str, list[dict[str, Any]]]:
     """For each axis that a sweep varies, fill or mode, a row for each kernel and value: its rate in
-    TFLOP/s, the card's power and clock, and the mean error, each None if it is not known."""
-    return {axis: study(results, axis) for axis in AXES}
-
-
-def study(results: Results, axis: str) -> list[dict[str, Any]]:
-    """Empty if nothing was timed at two values of the axis."""
-    rows = results.study_points(axis)
-    return [
-        {
-            "kernel": results.title(row.kernel),
-            "own": results.hand_written(row.kernel),
-            "value": getattr(row, axis),
-            "size": size_name(shape_of(row)),
-            "rate": row.tflops,
-            "limits": limits_of(row.throttled),
-        }
-        | {name: known(getattr(row, name)) for name in STATES}
-        for row in (rows.itertuples() if len(shapes_of(rows)) else ())
-    ]
+    TFLOP/s, the card's power and clock, and the mean error, each None if it is not known.
+    Empty if nothing was timed at two values of the axis."""
+    return {
+        axis: [
+            {
+                "kernel": results.title(row.kernel),
+                "own": results.hand_written(row.kernel),
+                "value": getattr(row, axis),
+                "size": size_name(shape_of(row)),
+                "rate": row.tflops,
+                "limits": limits_of(row.throttled),
+            }
+            | {name: known(getattr(row, name)) for name in STATES}
+            for row in results.study_points(axis).itertuples()
+        ]
+        for axis in AXES
+    }
 
 
 def exact_inputs(rows: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -76,12 +76,10 @@ def speedups(view: Results) -> list[dict[str, Any]]:
 def widest(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The lowest and the highest of these speed-ups at the size at which the ways of timing differ
     most; None if no size was timed in two ways."""
-    sizes = {point["n"] for point in points}
-    found = [[point for point in points if point["n"] == n] for n in sorted(sizes)]
     ends = [
         (min(own, key=itemgetter("ratio")), max(own, key=itemgetter("ratio")))
-        for own in found
-        if len(own) > 1
+        for n in sorted({point["n"] for point in points})
+        if len(own := [point for point in points if point["n"] == n]) > 1
     ]
     return max(ends, key=lambda pair: pair[1]["ratio"] / pair[0]["ratio"], default=None)
 

@@ -39,8 +39,7 @@ def over_sizes(results: Results) -> pd.DataFrame:
     with the libraries that were timed alone beside kernels only, else what was timed in turn."""
     if squares(results.leads).n.nunique() < A_LINE:
         return results.timed()
-    beside = rivals_of(results, results.leads)
-    return pd.concat([results.leads, beside], ignore_index=True)
+    return pd.concat([results.leads, rivals_of(results, results.leads)], ignore_index=True)
 
 
 def rivals_of(results: Results, rows: pd.DataFrame) -> pd.DataFrame:

@@ -111,8 +111,7 @@ def took(results: Results, rows: pd.DataFrame) -> str:
     said = []
     for kernel, ms in common.iloc[-1].sort_values(ascending=False).items():
         value, unit = in_unit(ms)
-        card = "" if one else cards[kernel]
-        name = " on ".join(filter(None, [results.title(kernel), card]))
+        name = " on ".join(filter(None, [results.title(kernel), "" if one else cards[kernel]]))
         said.append(f"{significant(value)}\u00a0{unit} ({name})")
     where = f"On an {one}, a" if one else "A"
     return f"{where} product of n = {common.index[-1]} takes {listed(said)}"
