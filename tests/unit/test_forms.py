@@ -226,6 +226,9 @@ void go(float* A, float* B, float* C, int m, int n, int k)
 {{ auto own = f<8, 4>; dim3 grid((n + 7) / 8, (m + 3) / 4);
     own<<<grid, dim3(8, 4)>>>(A, B, C, m, n, k); g<<<1, 8>>>(C, A, m, n); }}""", "",
         r"\A[^\n]*f is correct(?s:.*)blocks of 8×4×1 threads; as in line(?!(?s:.*)\bg is)"),
+    "a function with the kernel's name": (
+        f"template <class T>\n{kernel(head='__device__')}extern \"C\" __global__ void f({SQUARE})\n"
+        "{ f<float>(A, B, C, n); }", "", "f is correct"),
     "a kernel that a function is given": (f"""{rectangular()}
 template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}

@@ -248,8 +248,8 @@ class Source:
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
-            more = [one for one in open_ones if one not in kept and one.names & used - {kernel.name}
-                    and not one.host_only]  # fmt: skip
+            more = [one for one in open_ones if one not in kept and one.names & used
+                    and not one.host_only and (one.on_device or kernel.name not in one.names)]  # fmt: skip
             kept |= {*more}
         return {source: source.only(kept) for source in sources}
 
@@ -359,9 +359,13 @@ class Definition:
         return bool(self.words & (KERNEL_NAMESPACES | self.source.namespaces))
 
     @property
+    def on_device(self) -> bool:
+        return "__device__" in self.words
+
+    @property
     def is_operator(self) -> bool:
         """Whether it defines an operator, which kernels use without its name, and no type."""
-        return {"operator", "__device__"} <= self.words and not self.names and not self.host_only
+        return self.on_device and "operator" in self.words and not (self.names or self.host_only)
 
     @property
     def host_only(self) -> bool:
