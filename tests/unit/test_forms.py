@@ -229,6 +229,11 @@ void go(float* A, float* B, float* C, int m, int n, int k)
     "a function with the kernel's name": (
         f"template <class T>\n{kernel(head='__device__')}extern \"C\" __global__ void f({SQUARE})\n"
         "{ f<float>(A, B, C, n); }", "", "f is correct"),
+    "constants of namespaces with one name": (
+        "namespace a { constexpr int T = 4; }\nnamespace b {\nconstexpr int T = 8, THREADS = T;\n"
+        f"{kernel()}}}\nvoid go(int n) {{ dim3 g((n + b::T - 1) / b::T, (n + 7) / b::THREADS); "
+        "b::f<<<g, dim3(b::T, b::T)>>>(0, 0, 0, n); }", "",
+        r"\A[^\n]*f is correct(?s:.*)blocks of 8×8×1 threads; as in line"),
     "a kernel that a function is given": (f"""{rectangular()}
 template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}

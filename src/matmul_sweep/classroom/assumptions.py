@@ -132,7 +132,7 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
 def open_macros(program: Program) -> dict[str, str]:
     """The numbers that a kernel uses, and the file defines only if nobody has before."""
     words = {*re.findall(r"\w+", program.kernel.body)} - program.launch.constants.keys()
-    known = known_values(program.source, {})
+    known = known_values(program.source, program.kernel, {})
     return {name: str(known[name]) for one in program.source.sources for name in one.macros
             if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
 

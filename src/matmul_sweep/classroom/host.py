@@ -90,12 +90,13 @@ class Launched:
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression."""
+    the dim3 that begin with a comma expression; its namespaces, each with `::`."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
+    scope: str = ""
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -186,11 +187,12 @@ class Host:
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
         """A function's parameters, with what a call in the file gives them. words: how many the
         program is called with, its name among them."""
-        frame, name = Frame(), self.name_of(function)
+        scope = syntax.scope_of(function, self.text)
+        frame, name = Frame(scope=scope), self.name_of(function)
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
-        self.frames = [Frame({}, {}, {})]
+        self.frames = [Frame(scope=scope)]
         constants = self.source.constants_of(caller)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
@@ -366,18 +368,21 @@ class Host:
     value_false = value_true
 
     def value_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text).split("::")[-1])
+        return self.named(text_of(node, self.text))
 
     value_qualified_identifier = value_type_identifier = value_identifier
 
     def named(self, name: str) -> Value:
-        variables = self.frames[-1].variables if self.frames else {}
-        if name in variables:
-            return variables[name]
-        if name in self.sizes:
-            return self.sizes[name]
-        text = self.source.names.get(name) or name
-        return None if text == name else self.apart(Frame(), lambda: self.read(text))
+        frame = self.frames[-1] if self.frames else Frame(scope=self.kernel.scope)
+        last = name.split("::")[-1]
+        if name in frame.variables:
+            return frame.variables[name]
+        if last in self.sizes:
+            return self.sizes[last]
+        names = (scope + name for scope in syntax.scopes(frame.scope))
+        whole = next((one for one in names if one in self.source.names), last)
+        text, scope = self.source.names.get(whole) or name, whole.removesuffix(last)
+        return None if text == name else self.apart(Frame(scope=scope), lambda: self.read(text))
 
     def apart(self, frame: Frame, work: Callable[[], Value]) -> Value:
         """What some work gives with variables of its own."""
@@ -537,7 +542,8 @@ class Host:
         """What a function of this text returns."""
         named = [syntax.declared_names(one) for one in parameters_of(function)]
         names = [text_of(one[0], text) for one in named if one]
-        frame, own = Frame(dict(zip(names, values, strict=False))), self.text
+        scope, own = syntax.scope_of(function, text), self.text
+        frame = Frame(dict(zip(names, values, strict=False)), scope=scope)
 
         def work() -> Value:
             self.text = text

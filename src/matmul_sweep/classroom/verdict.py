@@ -222,7 +222,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
-    values = known_values(source, own | numbers)
+    values = known_values(source, kernel, own | numbers)
     tiles, used = fragment_extents(kernel), used_constants(kernel, values)
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in {*used} - tiles or used}
