@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from matmul_sweep.classroom.launching import launch_of
-from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.signature import signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
 from matmul_sweep.classroom.words import lines_of
@@ -234,6 +234,16 @@ void go(float* A, float* B, float* C, int m, int n, int k)
         f"{kernel()}}}\nvoid go(int n) {{ dim3 g((n + b::T - 1) / b::T, (n + 7) / b::THREADS); "
         "b::f<<<g, dim3(b::T, b::T)>>>(0, 0, 0, n); }", "",
         r"\A[^\n]*f is correct(?s:.*)blocks of 8×8×1 threads; as in line"),
+    "constants in the rows of arrays alone": (
+        "const int M = 96, N = 64, K = 32;\n" + kernel(
+            "const float (*A)[K], const float (*B)[N], float (*C)[N]", "A[i][p]", "B[p][j]",
+            "C[i][j]", k="K").replace("if (i >= n || j >= n) return;", "")
+        + "void go() { f<<<dim3(N / 8, M / 8), dim3(8, 8)>>>(0, 0, 0); }", "",
+        "f is correct(?s:.*)is M = 96, N = 64, K = 32"),
+    "a tile that is read before its terms are counted": (
+        rectangular().replace("if (i >= m || j >= n) return;", "").replace(
+            "sum = 0", "sum = 0 * A[i * k + 3]"), "block=8x8",
+        "it is right where m and n are multiples of 8 and k is at least 4"),
     "a kernel that a function is given": (f"""{rectangular()}
 template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}
@@ -986,6 +996,13 @@ def test_a_kernel_gets_what_it_may_need(hand_in: Path) -> None:
     ((program,), _) = programs_in(hand_in, {})
     assert program.signature.operation.dtype == "float32"
     assert "reinterpret_cast<float4*>(" in program.wrapper
+
+
+def test_sizes_that_differ_keep_the_sides_of_tiles() -> None:
+    sizes = {"m": 5120, "n": 2048, "k": 4096}
+    small = {"m": 512, "n": 128, "k": 256}
+    assert small_sizes(sizes, [8, 128]) == small == small_sizes(small, [8, 128])
+    assert not small_sizes({}, [128])
 
 
 @pytest.mark.parametrize(("text", "wanted"), QUESTIONS.values(), ids=QUESTIONS)

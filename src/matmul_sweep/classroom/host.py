@@ -21,6 +21,8 @@ from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
+OF_CARD = re.compile(r"(?:\.|->)major$")  # the compute capability of a program's card, which is
+MAJOR, OLD_CARDS = 8, range(7)  # beyond those of no card of today
 MOST_STEPS = 20_000  # of a program, before it is given up
 MOST_CALLS = 4  # of a function that are followed
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
@@ -31,13 +33,17 @@ BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
 BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
 
 
+def shifted(a: int, b: int) -> int | None:
+    return a << b if b < 64 else None
+
+
 def divided(a: float, b: float) -> float:
     return int(a / b) if isinstance(a, int) and isinstance(b, int) else a / b
 
 
 BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": divided, "%": math.fmod,
-    "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
+    "<<": shifted, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
     "==": operator.eq, "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b),
     "||": lambda a, b: bool(a) or bool(b),
@@ -408,6 +414,8 @@ class Host:
     def value_binary_expression(self, node: Node) -> Value:
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
         sign = text_of(node.child_by_field_name("operator"), self.text)
+        if OF_CARD.search(syntax.part(node, "left", self.text)) and right in OLD_CARDS:
+            left = left or MAJOR
         if DECIDES.get(sign, ...) in (left, right):  # whatever the other side is
             return int(DECIDES[sign])
         if left is None or right is None:

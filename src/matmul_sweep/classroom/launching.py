@@ -276,10 +276,10 @@ def in_three(sides: Sequence[int]) -> tuple[int, int, int]:
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
-    """The names of known values that a kernel uses."""
-    words = set(
-        re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
-    )
+    """The names of known values that a kernel uses, in the rows of its arrays too."""
+    texts = [kernel.body, *(one.name for one in kernel.template)]
+    texts += [extent for one in kernel.parameters for extent in one.extents]
+    words = {*re.findall(r"[A-Za-z_]\w*", " ".join(texts))}
     return [name for name in values if name in words]
 
 

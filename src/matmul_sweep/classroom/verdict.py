@@ -500,7 +500,11 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    found = multiples(shapes, bench)
+    found, terms = multiples(shapes, bench), ""
+    if not found and (many := of_many_terms(shapes, bench)):
+        least = min(shape.k for shape in many)
+        terms = f" and {bench.signature.name_of('k')} is at least {least}"
+        found = multiples(many, bench)
     if all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         sides = multiples(squares, bench)
@@ -513,7 +517,17 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
             f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
             for side, which in found.items())  # fmt: skip
     said = " and ".join(told)
-    return said and f"it is right where {said}"
+    return said and f"it is right where {said}{terms}"
+
+
+def of_many_terms(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, bool | str]:
+    """Those shapes whose sums have as many terms as one where the kernel is right, unless these are
+    all: a kernel may read a tile before it looks how many there are."""
+    right = told_apart(shapes)[0]
+    if bench.signature.square or not right or len(right[0].dimensions) < 3:
+        return {}
+    least = min(shape.k for shape in right)
+    return {shape: fine for shape, fine in shapes.items() if shape.k >= least}
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
@@ -558,8 +572,15 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
     right = told_apart(shapes)[0]
     only = all(shape.square for shape in right)  # then of all dimensions together
     known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
-    found = multiples(known, bench)
     least = min(right, key=lambda one: one.operations)
+    found = multiples(known, bench)
+    if not found and (many := of_many_terms(known, bench)):
+        found, terms = multiples(many, bench), least.k
+        while found and terms > 1 and time.monotonic() < end:
+            shape = replace(least, k=(terms := terms // 2))
+            tried[shape] = bench.run(shape).right
+            if not tried[shape]:
+                break
     tied = {**bench.signature.fixed, **bench.signature.tied}
     for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
         name = least.__match_args__[i]
