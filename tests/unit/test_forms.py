@@ -816,6 +816,17 @@ VERDICTS |= {
 
 
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
+# C has rows of M elements.
+BY_STRIDE = kernel(f"{MATRICES}, int M, int N", "A[i * N + p]", "B[p * M + j]", m="M", n="M", k="N",
+                   c="C[i * N + j]")  # fmt: skip
+VERDICTS |= {
+    "multiples that are right where they are alike": (
+        BY_STRIDE.replace("return;", "return; __syncthreads();"),
+        "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),
+    "dimensions of one name": (
+        BY_STRIDE.replace("if (i >= M || j >= M) return;", "").replace("C[i * N", "C[i * M"),
+        "m=M n=M k=N block=8x8", "it is right where M is a multiple of 8"),
+}  # fmt: skip
 READ = {
     "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
     "C beside D": (rectangular(
@@ -845,6 +856,8 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "names that say nothing, and rows from the grid that are right where both are alike": (
+        BY_STRIDE, "f takes M, N: which is which"),
     "a tile that is no block of threads": (
         "#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(COL, "threadIdx.x / 32").replace(
         "threadIdx.y", "threadIdx.x / 32"), "which block does f take"),

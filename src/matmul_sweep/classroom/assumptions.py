@@ -40,10 +40,14 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     """The question that stands in the place of a failure, or None where it is certain. worst: its
     worst mistake; shapes: whether C is right there. Where it is, or would be with another launch
     than the file's, the kernel was read as it is meant."""
-    unsure = bench.signature.unsure  # of which a square shape tells nothing
+    unsure = bench.signature.unsure  # of which a shape tells nothing where all named ones are alike
+    named = {p.role for p in bench.signature.parameters} & {*"mnk"}
+
+    def tells(shape: Shape) -> bool:
+        return not unsure or len({getattr(shape, role) for role in named}) > 1
+
     was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
-        fine and min(shape.dimensions) > 1 and not (unsure and shape.square)
-        for shape, fine in shapes.items()
+        fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
@@ -106,7 +110,8 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
-    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH.keys():
+    misread = kind in MISREAD | OF_LAUNCH.keys() or signature.open_rows
+    if signature.unsure and not signature.settled and misread:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, where)
 

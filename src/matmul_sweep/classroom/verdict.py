@@ -502,7 +502,7 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     found, terms = multiples(shapes, bench), ""
     if not found and (many := of_many_terms(shapes, bench)):
-        least = min(shape.k for shape in many)
+        least = min(shape.dimensions[2] for shape in many)
         terms = f" and {bench.signature.name_of('k')} is at least {least}"
         found = multiples(many, bench)
     if all(shape.square for shape in right):
@@ -513,9 +513,10 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         if all(squares.values()):
             return "it is right at square shapes only"
     roles = right[0].__match_args__
-    told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
-            f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
-            for side, which in found.items())  # fmt: skip
+    named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
+             for side, which in found.items()}  # fmt: skip
+    told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
+            f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
     return said and f"it is right where {said}{terms}"
 
@@ -526,8 +527,8 @@ def of_many_terms(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shap
     right = told_apart(shapes)[0]
     if bench.signature.square or not right or len(right[0].dimensions) < 3:
         return {}
-    least = min(shape.k for shape in right)
-    return {shape: fine for shape, fine in shapes.items() if shape.k >= least}
+    least = min(shape.dimensions[2] for shape in right)
+    return {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
@@ -575,12 +576,18 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
     least = min(right, key=lambda one: one.operations)
     found = multiples(known, bench)
     if not found and (many := of_many_terms(known, bench)):
-        found, terms = multiples(many, bench), least.k
+        found, terms = multiples(many, bench), least.dimensions[2]
         while found and terms > 1 and time.monotonic() < end:
             shape = replace(least, k=(terms := terms // 2))
             tried[shape] = bench.run(shape).right
             if not tried[shape]:
                 break
+    if only and (fits := multiples(shapes, bench)):  # are others that are such multiples right?
+        side = math.lcm(*fits)
+        for sides in ((2, 1, 1), (1, 2, 1), (1, 1, 2)):
+            shape = bench.shape(*(side * one for one in sides))
+            if not shape.square and all(tried.values()):
+                tried[shape] = bench.run(shape).right
     tied = {**bench.signature.fixed, **bench.signature.tied}
     for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
         name = least.__match_args__[i]
