@@ -856,6 +856,16 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "a texture reference": (
+        "texture<float, 1> t;\n" + kernel("float* C, int n", "tex1Dfetch(t, i * n + p)",
+        "tex1Dfetch(t, p * n + j)"), "f reads t, a texture reference, which CUDA has no more"),
+    "a block of one kernel of several": (
+        SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7")
+        + kernel(name="g"), "take? Say for instance kernel="),
+    "a dimension that is a block of threads": (
+        f"__global__ void f({MATRICES}) {{ float s = 0; for (int p = 0; p < blockDim.x; p++) s += "
+        "A[threadIdx.x * blockDim.x + p] * B[p * blockDim.x + blockIdx.x]; "
+        "C[threadIdx.x * blockDim.x + blockIdx.x] = s; }", "say m=64 n=64 k=64"),
     "names that say nothing, and rows from the grid that are right where both are alike": (
         BY_STRIDE, "f takes M, N: which is which"),
     "a tile that is no block of threads": (

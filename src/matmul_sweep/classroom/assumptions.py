@@ -165,7 +165,9 @@ def question_of_block(program: Program) -> UserError:
     launch, usual = program.launch, usual_blocks(program.source, program.kernel)[0]
     numbers = [one for one in launch.constants if one in launch.guessed]
     block = "x".join(str(side) for side in usual if side > 1)
-    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
+    said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
+    said += [f"{one}={launch.constants[one]}" for one in numbers]
+    example = " ".join([*said, f"block={block}"])
     asked = f"{program.source.path}: which block does {program.kernel.name} take"
     return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
 

@@ -42,7 +42,8 @@ GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
 ONE_COORDINATE = re.compile(
-    r"(?=.*Idx)(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
+    r"(?=.*Idx)(?!.*threadIdx\.x\s*\*.*\+\s*blockIdx\.x\s*$)"  # a row and a column
+    r"(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
     r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
 )
 CAST = re.compile(r"\bstatic_cast\s*<[^<>]*>|\(\s*(?:unsigned|int|size_t)\s*\)")

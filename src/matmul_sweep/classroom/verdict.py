@@ -214,6 +214,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
+    textures = re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", source.bare)
+    if one := next((one for one in textures if re.search(rf"\b{one}\b", kernel.body)), ""):
+        gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
+        raise UserError(f"{source.path}: {gone}: take A and B as pointers")
     if syntax.writes_vector(kernel):
         raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
