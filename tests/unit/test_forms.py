@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from matmul_sweep.classroom.launching import launch_of
-from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.signature import signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
 from matmul_sweep.classroom.words import lines_of
@@ -225,6 +225,24 @@ void go(float* A, float* B, float* C, int m, int n, int k)
 {{ auto own = f<8, 4>; dim3 grid((n + 7) / 8, (m + 3) / 4);
     own<<<grid, dim3(8, 4)>>>(A, B, C, m, n, k); g<<<1, 8>>>(C, A, m, n); }}""", "",
         r"\A[^\n]*f is correct(?s:.*)blocks of 8×4×1 threads; as in line(?!(?s:.*)\bg is)"),
+    "a function with the kernel's name": (
+        f"template <class T>\n{kernel(head='__device__')}extern \"C\" __global__ void f({SQUARE})\n"
+        "{ f<float>(A, B, C, n); }", "", "f is correct"),
+    "constants of namespaces with one name": (
+        "namespace a { constexpr int T = 4; }\nnamespace b {\nconstexpr int T = 8, THREADS = T;\n"
+        f"{kernel()}}}\nvoid go(int n) {{ dim3 g((n + b::T - 1) / b::T, (n + 7) / b::THREADS); "
+        "b::f<<<g, dim3(b::T, b::T)>>>(0, 0, 0, n); }", "",
+        r"\A[^\n]*f is correct(?s:.*)blocks of 8×8×1 threads; as in line"),
+    "constants in the rows of arrays alone": (
+        "const int M = 96, N = 64, K = 32;\n" + kernel(
+            "const float (*A)[K], const float (*B)[N], float (*C)[N]", "A[i][p]", "B[p][j]",
+            "C[i][j]", k="K").replace("if (i >= n || j >= n) return;", "")
+        + "void go() { f<<<dim3(N / 8, M / 8), dim3(8, 8)>>>(0, 0, 0); }", "",
+        "f is correct(?s:.*)is M = 96, N = 64, K = 32"),
+    "a tile that is read before its terms are counted": (
+        rectangular().replace("if (i >= m || j >= n) return;", "").replace(
+            "sum = 0", "sum = 0 * A[i * k + 3]"), "block=8x8",
+        "it is right where m and n are multiples of 8 and k is at least 4"),
     "a kernel that a function is given": (f"""{rectangular()}
 template <class K, class... P> void run(K* what, dim3 g, dim3 b, P... more)
 {{ what<<<g, b>>>(more...); }}
@@ -795,6 +813,17 @@ VERDICTS |= {
 
 
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
+# C has rows of M elements.
+BY_STRIDE = kernel(f"{MATRICES}, int M, int N", "A[i * N + p]", "B[p * M + j]", m="M", n="M", k="N",
+                   c="C[i * N + j]")  # fmt: skip
+VERDICTS |= {
+    "multiples that are right where they are alike": (
+        BY_STRIDE.replace("return;", "return; __syncthreads();"),
+        "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),
+    "dimensions of one name": (
+        BY_STRIDE.replace("if (i >= M || j >= M) return;", "").replace("C[i * N", "C[i * M"),
+        "m=M n=M k=N block=8x8", "it is right where M is a multiple of 8"),
+}  # fmt: skip
 READ = {
     "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
     "C beside D": (rectangular(
@@ -824,6 +853,18 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "a texture reference": (
+        "texture<float, 1> t;\n" + kernel("float* C, int n", "tex1Dfetch(t, i * n + p)",
+        "tex1Dfetch(t, p * n + j)"), "f reads t, a texture reference, which CUDA has no more"),
+    "a block of one kernel of several": (
+        SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7")
+        + kernel(name="g"), "take? Say for instance kernel="),
+    "a dimension that is a block of threads": (
+        f"__global__ void f({MATRICES}) {{ float s = 0; for (int p = 0; p < blockDim.x; p++) s += "
+        "A[threadIdx.x * blockDim.x + p] * B[p * blockDim.x + blockIdx.x]; "
+        "C[threadIdx.x * blockDim.x + blockIdx.x] = s; }", "say m=64 n=64 k=64"),
+    "names that say nothing, and rows from the grid that are right where both are alike": (
+        BY_STRIDE, "f takes M, N: which is which"),
     "a tile that is no block of threads": (
         "#define TILE 128\n" + kernel(k="n / TILE * TILE").replace(COL, "threadIdx.x / 32").replace(
         "threadIdx.y", "threadIdx.x / 32"), "which block does f take"),
@@ -966,6 +1007,13 @@ def test_a_kernel_gets_what_it_may_need(hand_in: Path) -> None:
     ((program,), _) = programs_in(hand_in, {})
     assert program.signature.operation.dtype == "float32"
     assert "reinterpret_cast<float4*>(" in program.wrapper
+
+
+def test_sizes_that_differ_keep_the_sides_of_tiles() -> None:
+    sizes = {"m": 5120, "n": 2048, "k": 4096}
+    small = {"m": 512, "n": 128, "k": 256}
+    assert small_sizes(sizes, [8, 128]) == small == small_sizes(small, [8, 128])
+    assert not small_sizes({}, [128])
 
 
 @pytest.mark.parametrize(("text", "wanted"), QUESTIONS.values(), ids=QUESTIONS)

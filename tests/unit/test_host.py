@@ -49,6 +49,9 @@ LAUNCHES = {
         TEMPLATE + "template <int T> void run(int n) { f<T><<<dim3(n / T, n / T), dim3(T, T), "
         "2 * T * T * sizeof(float)>>>(0, 0, 0, n); }\nint main() { run<8>(64); }",
         Gemm(24, 24, 24), (3, 3, 1), (8, 8, 1), 512),
+    "a branch for cards of today": (
+        TEMPLATE + "void g(int n, cudaDeviceProp* p) { if (p->major < 2) f<4><<<n / 4, 4>>>(0, 0, 0"
+        ", n); else f<8><<<n / 8, 8>>>(0, 0, 0, n); }", Gemm(24, 24, 24), (3, 1, 1), (8, 1, 1), 0),
     "a macro that launches": (
         "#define LAUNCH(k, g, b, ...) k<<<g, b>>>(__VA_ARGS__)\n" + SQUARE
         + "int main() { int n = 7; LAUNCH(f, (n + 31) / 32, 32, 0, 0, 0, n); }",
@@ -109,6 +112,13 @@ def test_the_launch_at_a_shape(text, shape, grid, block, shared):
     program = launch_in(text)
     told = program and program.at(shape)
     assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
+
+
+def test_a_size_by_a_shift_is_no_huge_multiple():
+    program = launch_in(
+        SQUARE + "int main() { int j = 3; int n = 2 << j; f<<<n, 16>>>(0, 0, 0, n); }"
+    )
+    assert program and program.multiple == 1
 
 
 def test_constants_and_macros_of_a_header_beside_count(tmp_path):

@@ -40,10 +40,14 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     """The question that stands in the place of a failure, or None where it is certain. worst: its
     worst mistake; shapes: whether C is right there. Where it is, or would be with another launch
     than the file's, the kernel was read as it is meant."""
-    unsure = bench.signature.unsure  # of which a square shape tells nothing
+    unsure = bench.signature.unsure  # of which a shape tells nothing where all named ones are alike
+    named = {p.role for p in bench.signature.parameters} & {*"mnk"}
+
+    def tells(shape: Shape) -> bool:
+        return not unsure or len({getattr(shape, role) for role in named}) > 1
+
     was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
-        fine and min(shape.dimensions) > 1 and not (unsure and shape.square)
-        for shape, fine in shapes.items()
+        fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
@@ -106,7 +110,8 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
-    if signature.unsure and not signature.settled and kind in MISREAD | OF_LAUNCH.keys():
+    misread = kind in MISREAD | OF_LAUNCH.keys() or signature.open_rows
+    if signature.unsure and not signature.settled and misread:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, where)
 
@@ -132,7 +137,7 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
 def open_macros(program: Program) -> dict[str, str]:
     """The numbers that a kernel uses, and the file defines only if nobody has before."""
     words = {*re.findall(r"\w+", program.kernel.body)} - program.launch.constants.keys()
-    known = known_values(program.source, {})
+    known = known_values(program.source, program.kernel, {})
     return {name: str(known[name]) for one in program.source.sources for name in one.macros
             if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
 
@@ -160,7 +165,9 @@ def question_of_block(program: Program) -> UserError:
     launch, usual = program.launch, usual_blocks(program.source, program.kernel)[0]
     numbers = [one for one in launch.constants if one in launch.guessed]
     block = "x".join(str(side) for side in usual if side > 1)
-    example = " ".join([*(f"{one}={launch.constants[one]}" for one in numbers), f"block={block}"])
+    said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
+    said += [f"{one}={launch.constants[one]}" for one in numbers]
+    example = " ".join([*said, f"block={block}"])
     asked = f"{program.source.path}: which block does {program.kernel.name} take"
     return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)
 

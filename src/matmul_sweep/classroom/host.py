@@ -21,6 +21,8 @@ from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
+OF_CARD = re.compile(r"(?:\.|->)major$")  # the compute capability of a program's card, which is
+MAJOR, OLD_CARDS = 8, range(7)  # beyond those of no card of today
 MOST_STEPS = 20_000  # of a program, before it is given up
 MOST_CALLS = 4  # of a function that are followed
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
@@ -31,13 +33,17 @@ BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
 BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
 
 
+def shifted(a: int, b: int) -> int | None:
+    return a << b if b < 64 else None
+
+
 def divided(a: float, b: float) -> float:
     return int(a / b) if isinstance(a, int) and isinstance(b, int) else a / b
 
 
 BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": divided, "%": math.fmod,
-    "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
+    "<<": shifted, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
     "==": operator.eq, "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b),
     "||": lambda a, b: bool(a) or bool(b),
@@ -93,12 +99,13 @@ class Launched:
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression."""
+    the dim3 that begin with a comma expression; its namespaces, each with `::`."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
+    scope: str = ""
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -189,11 +196,12 @@ class Host:
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
         """A function's parameters, with what a call in the file gives them. words: how many the
         program is called with, its name among them."""
-        frame, name = Frame(), self.name_of(function)
+        scope = syntax.scope_of(function, self.text)
+        frame, name = Frame(scope=scope), self.name_of(function)
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
-        self.frames = [Frame()]
+        self.frames = [Frame(scope=scope)]
         constants = self.source.constants_of(caller)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
@@ -364,20 +372,23 @@ class Host:
     value_false = value_true
 
     def value_identifier(self, node: Node) -> Value:
-        return self.named(text_of(node, self.text).split("::")[-1])
+        return self.named(text_of(node, self.text))
 
     value_qualified_identifier = value_type_identifier = value_identifier
 
     def named(self, name: str) -> Value:
-        variables = self.frames[-1].variables if self.frames else {}
-        if name in variables:
-            return variables[name]
-        if name in self.sizes:
-            return self.sizes[name]
-        text = self.source.names.get(name) or name
+        frame = self.frames[-1] if self.frames else Frame(scope=self.kernel.scope)
+        last = name.split("::")[-1]
+        if name in frame.variables:
+            return frame.variables[name]
+        if last in self.sizes:
+            return self.sizes[last]
+        names = (scope + name for scope in syntax.scopes(frame.scope))
+        whole = next((one for one in names if one in self.source.names), last)
+        text, scope = self.source.names.get(whole) or name, whole.removesuffix(last)
         if text == name:
             return None
-        with self.apart(Frame()):
+        with self.apart(Frame(scope=scope)):
             return self.read(text)
 
     @contextmanager
@@ -405,6 +416,8 @@ class Host:
     def value_binary_expression(self, node: Node) -> Value:
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
         sign = text_of(node.child_by_field_name("operator"), self.text)
+        if OF_CARD.search(syntax.part(node, "left", self.text)) and right in OLD_CARDS:
+            left = left or MAJOR
         if DECIDES.get(sign, ...) in (left, right):  # whatever the other side is
             return int(DECIDES[sign])
         if left is None or right is None:
@@ -534,10 +547,11 @@ class Host:
         """What a function of this text returns."""
         named = [syntax.declared_names(one) for one in parameters_of(function)]
         names = [text_of(one[0], text) for one in named if one]
+        frame = Frame(dict(zip(names, values, strict=False)), scope=syntax.scope_of(function, text))
         outside = self.text, self.loops
         self.text, self.loops = text, 0  # its own loops are not those of the caller
         try:
-            with self.apart(Frame(dict(zip(names, values, strict=False)))):
+            with self.apart(frame):
                 self.run(function.child_by_field_name("body"))
         except Returned as returned:
             return returned.value

@@ -161,7 +161,7 @@ def launch_of(
     constants |= {name: value for name, value in settings.items()
                   if name not in OWN and not kernel.declares(name)}  # fmt: skip
     refuse_fixed(source, constants)
-    values = known_values(source, constants)
+    values = known_values(source, kernel, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
     if known := said or (own.block if own else None):
@@ -238,9 +238,10 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
     return question(f"{source.path}: {asked}", example) if told else None
 
 
-def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
-    """The whole numbers among macros and constants, by name, those of headers beside too."""
-    return whole_numbers(source.names | dict(constants), {})
+def known_values(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> dict[str, int]:
+    """The whole numbers among macros and constants, by the names that a kernel has for them, those
+    of headers beside too."""
+    return whole_numbers(source.names_in(kernel.scope) | dict(constants), {})
 
 
 def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
@@ -275,10 +276,10 @@ def in_three(sides: Sequence[int]) -> tuple[int, int, int]:
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
-    """The names of known values that a kernel uses."""
-    words = set(
-        re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
-    )
+    """The names of known values that a kernel uses, in the rows of its arrays too."""
+    texts = [kernel.body, *(one.name for one in kernel.template)]
+    texts += [extent for one in kernel.parameters for extent in one.extents]
+    words = {*re.findall(r"[A-Za-z_]\w*", " ".join(texts))}
     return [name for name in values if name in words]
 
 
@@ -452,7 +453,7 @@ def template_arguments(
     source = source.host
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
-    known = known_values(source, {})
+    known = known_values(source, kernel, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts, open_ones = [*given, *[""] * len(kernel.template)], open_names(source, kernel)

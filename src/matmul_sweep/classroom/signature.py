@@ -288,13 +288,16 @@ def small_sizes(
         return all(holds(value, limit) == holds(less, limit)
                    for one, holds, limit in branches if one == value)  # fmt: skip
 
+    values = {*sizes.values()}
+    more = max(len(values), 1) - 1  # doublings of a tile's side, so that all may differ
     wide = [side for side in sides
-            if side > LARGEST_SIZE and not any(one % side for one in sizes.values())]  # fmt: skip
-    largest, tiles = max(LARGEST_SIZE, *wide, 0), lcm(TILES, *wide)
-    if max(sizes.values(), default=0) <= largest:
+            if side << more > LARGEST_SIZE and not any(one % side for one in values)]  # fmt: skip
+    room = (side if side > LARGEST_SIZE else side << more for side in wide)
+    largest, tiles = max([LARGEST_SIZE, *room]), lcm(TILES, *wide)
+    if max(values, default=0) <= largest:
         return dict(sizes)
     small: dict[int, int] = {}
-    for value in sorted({*sizes.values()}, reverse=True):
+    for value in sorted(values, reverse=True):
         power = min(value & -value, largest)
         divided = (value // by for by in range(1, max(1, value // SMALLEST_SIZE) + 1)
                    if value % by == 0 and gcd(value, tiles) == gcd(value // by, tiles))  # fmt: skip

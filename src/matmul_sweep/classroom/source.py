@@ -116,6 +116,13 @@ class Source:
         """What stands for each macro and constant, those of the headers beside it too."""
         return {k: v for one in self.sources for k, v in (one.constants | one.macros).items()}
 
+    def names_in(self, scope: str) -> dict[str, str]:
+        """The same as they are within namespaces, each with `::`."""
+        found = dict(self.names)
+        for one in reversed(syntax.scopes(scope)[:-1]):
+            found |= {k.removeprefix(one): v for k, v in self.names.items() if k.startswith(one)}
+        return found
+
     @cached_property
     def types(self) -> dict[str, str]:
         """The types that it, or a header beside it, gives another name, by that name."""
@@ -248,8 +255,9 @@ class Source:
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
-            more = [one for one in open_ones if one not in kept and one.names & used - {kernel.name}
-                    and not one.host_only]  # fmt: skip
+            more = [one for one in open_ones
+                    if one not in kept and one.names & used and not one.host_only
+                    and (one.on_device or kernel.name not in one.names)]  # fmt: skip
             kept |= {*more}
         return {source: source.only(kept) for source in sources}
 
@@ -357,9 +365,13 @@ class Definition:
         return bool(self.words & (KERNEL_NAMESPACES | self.source.namespaces))
 
     @property
+    def on_device(self) -> bool:
+        return "__device__" in self.words
+
+    @property
     def is_operator(self) -> bool:
         """Whether it defines an operator, which kernels use without its name, and no type."""
-        return {"operator", "__device__"} <= self.words and not self.names and not self.host_only
+        return self.on_device and "operator" in self.words and not (self.names or self.host_only)
 
     @property
     def host_only(self) -> bool:

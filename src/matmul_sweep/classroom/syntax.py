@@ -42,7 +42,8 @@ GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
 ONE_COORDINATE = re.compile(
-    r"(?=.*Idx)(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
+    r"(?=.*Idx)(?!.*threadIdx\.x\s*\*.*\+\s*blockIdx\.x\s*$)"  # a row and a column
+    r"(?:[\s()*+\d]|blockIdx\.(?:x|y(?!.*Idx\.x))|blockDim\.[xyz]|threadIdx\.[xyz]"
     r"|\w*(?:TILE|BLOCK|THREAD|WARPS|ROWS)\w*|\b[TB]\b|/\s*(?:32|warpSize|WARP_SIZE)\b)+"
 )
 CAST = re.compile(r"\bstatic_cast\s*<[^<>]*>|\(\s*(?:unsigned|int|size_t)\s*\)")
@@ -241,9 +242,16 @@ def structs(root: Node, text: str) -> dict[str, Struct]:
 
 
 def scope_of(node: Node, text: str) -> str:
-    """The namespaces around a node, each with `::` behind it; one without a name is none."""
-    names = [part(one, "name", text) for one in around(node, "namespace_definition")]
+    """The namespaces and types around a node, each with `::` behind it; one without a name is
+    none."""
+    names = [part(one, "name", text) for one in around(node, "namespace_definition", *TYPES)]
     return "".join(f"{name}::" for name in reversed(names) if name)
+
+
+def scopes(scope: str) -> list[str]:
+    """A scope and those around it, the innermost first, and that of no name."""
+    names = scope.split("::")[:-1]
+    return ["".join(f"{name}::" for name in names[:i]) for i in range(len(names), -1, -1)]
 
 
 def template_parameters(template: Node | None, text: str) -> Iterator[TemplateParameter]:
@@ -371,9 +379,11 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
 
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
-    functions within it; of a name that is declared twice, the first. `dim3 block(X, Y)` declares a
-    function for the grammar, whose parameters have no names."""
+    functions within it; of a name that is declared twice, the first. Those of namespaces in a file
+    have them before their names, too. `dim3 block(X, Y)` declares a function for the grammar, whose
+    parameters have no names."""
     found: dict[str, str] = {}
+    bare: dict[str, str] = {}
     kinds = {"enumerator": "name", "init_declarator": "declarator",
              "function_declarator": "declarator"}  # fmt: skip
     for one in outside_functions(node):
@@ -381,8 +391,10 @@ def constants(node: Node, text: str) -> dict[str, str]:
         value = part(one, "value", text) or text_of(listed, text)
         if name and value and not (listed and any(map(declared_names, listed.named_children))):
             declared = re.sub(r"^\(\s*\*\s*(\w+)\s*\).*", r"\1", part(one, name, text))
-            found.setdefault(declared.partition("[")[0], value)
-    return found
+            declared = declared.partition("[")[0]
+            bare.setdefault(declared, value)
+            found.setdefault(("" if node.parent else scope_of(one, text)) + declared, value)
+    return bare | found
 
 
 def outside_functions(node: Node) -> Iterator[Node]:

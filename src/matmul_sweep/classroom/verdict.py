@@ -213,6 +213,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
+    textures = re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", source.bare)
+    if one := next((one for one in textures if re.search(rf"\b{one}\b", kernel.body)), ""):
+        gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
+        raise UserError(f"{source.path}: {gone}: take A and B as pointers")
     if syntax.writes_vector(kernel):
         raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
@@ -221,7 +225,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
-    values = known_values(source, own | numbers)
+    values = known_values(source, kernel, own | numbers)
     tiles, used = fragment_extents(kernel), used_constants(kernel, values)
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in {*used} - tiles or used}
@@ -499,7 +503,11 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    found = multiples(shapes, bench)
+    found, terms = multiples(shapes, bench), ""
+    if not found and (many := of_many_terms(shapes, bench)):
+        least = min(shape.dimensions[2] for shape in many)
+        terms = f" and {bench.signature.name_of('k')} is at least {least}"
+        found = multiples(many, bench)
     if all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         sides = multiples(squares, bench)
@@ -508,11 +516,22 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         if all(squares.values()):
             return "it is right at square shapes only"
     roles = right[0].__match_args__
-    told = (f"{' and '.join(bench.signature.name_of(roles[i]) for i in which)} "
-            f"{'is a multiple' if len(which) == 1 else 'are multiples'} of {side}"
-            for side, which in found.items())  # fmt: skip
+    named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
+             for side, which in found.items()}  # fmt: skip
+    told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
+            f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return said and f"it is right where {said}"
+    return said and f"it is right where {said}{terms}"
+
+
+def of_many_terms(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, bool | str]:
+    """Those shapes whose sums have as many terms as one where the kernel is right, unless these are
+    all: a kernel may read a tile before it looks how many there are."""
+    right = told_apart(shapes)[0]
+    if bench.signature.square or not right or len(right[0].dimensions) < 3:
+        return {}
+    least = min(shape.dimensions[2] for shape in right)
+    return {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
@@ -557,8 +576,21 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
     right = told_apart(shapes)[0]
     only = all(shape.square for shape in right)  # then of all dimensions together
     known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
-    found = multiples(known, bench)
     least = min(right, key=lambda one: one.operations)
+    found = multiples(known, bench)
+    if not found and (many := of_many_terms(known, bench)):
+        found, terms = multiples(many, bench), least.dimensions[2]
+        while found and terms > 1 and time.monotonic() < end:
+            shape = replace(least, k=(terms := terms // 2))
+            tried[shape] = bench.run(shape).right
+            if not tried[shape]:
+                break
+    if only and (fits := multiples(shapes, bench)):  # are others that are such multiples right?
+        side = math.lcm(*fits)
+        for sides in ((2, 1, 1), (1, 2, 1), (1, 1, 2)):
+            shape = bench.shape(*(side * one for one in sides))
+            if not shape.square and all(tried.values()):
+                tried[shape] = bench.run(shape).right
     tied = {**bench.signature.fixed, **bench.signature.tied}
     for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
         name = least.__match_args__[i]
