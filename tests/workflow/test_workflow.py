@@ -436,7 +436,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh):
     # Each point takes its fifth of a second: no interval is that narrow.
     sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.2,
                 "copy_seconds": 0.01}  # fmt: skip
-    shapes = [*range(90, 170, 10)]  # on a busy machine some more end before the interrupt comes
+    shapes = [*range(90, 170, 5)]  # on a busy machine some more end before the interrupt comes
     project.configure(shapes, sampling=sampling)
     target = "results/local/samples.csv.gz"
     journal = project.path("results/local/journal/gemm/cpu_loop")
