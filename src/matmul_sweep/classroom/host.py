@@ -416,7 +416,7 @@ class Host:
     def value_binary_expression(self, node: Node) -> Value:
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
         sign = text_of(node.child_by_field_name("operator"), self.text)
-        if OF_CARD.search(syntax.part(node, "left", self.text)) and right in OLD_CARDS:
+        if right in OLD_CARDS and OF_CARD.search(syntax.part(node, "left", self.text)):
             left = left or MAJOR
         if DECIDES.get(sign, ...) in (left, right):  # whatever the other side is
             return int(DECIDES[sign])

@@ -503,11 +503,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    found, terms = multiples(shapes, bench), ""
-    if not found and (many := of_many_terms(shapes, bench)):
-        least = min(shape.dimensions[2] for shape in many)
-        terms = f" and {bench.signature.name_of('k')} is at least {least}"
-        found = multiples(many, bench)
+    found, least = multiples_from(shapes, bench)
+    terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     if all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         sides = multiples(squares, bench)
@@ -522,16 +519,6 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
     return said and f"it is right where {said}{terms}"
-
-
-def of_many_terms(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, bool | str]:
-    """Those shapes whose sums have as many terms as one where the kernel is right, unless these are
-    all: a kernel may read a tile before it looks how many there are."""
-    right = told_apart(shapes)[0]
-    if bench.signature.square or not right or len(right[0].dimensions) < 3:
-        return {}
-    least = min(shape.dimensions[2] for shape in right)
-    return {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
@@ -556,10 +543,23 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     return {} if any(fit(shape, found) for shape in wrong) else found
 
 
+def multiples_from(
+    shapes: Mapping[Shape, bool | str], bench: Bench
+) -> tuple[Mapping[int, list[int]], int]:
+    """The same, or else those from so many terms of a sum on as one has where the kernel is right,
+    and this number: it may read a tile before it looks how many there are."""
+    found, right = multiples(shapes, bench), told_apart(shapes)[0]
+    if found or bench.signature.square or not right or len(right[0].dimensions) < 3:
+        return found, 0
+    least = min(shape.dimensions[2] for shape in right)
+    many = {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
+    return multiples(many, bench), least
+
+
 def with_multiple(
     mistakes: Sequence[Mistake], shapes: Mapping[Shape, bool | str], bench: Bench
 ) -> list[Mistake]:
-    """The same with the multiple of terms that all the shapes show: one may allow several."""
+    """Mistakes with the multiple of terms that all the shapes show: one may allow several."""
     terms = 2 if len(next(iter(shapes)).dimensions) == 3 and not bench.signature.square else 0
     known = multiples(shapes, bench) if any(shapes.values()) else {}
     side = next((str(side) for side, which in known.items() if terms in which), r"\g<0>")
@@ -577,9 +577,9 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
     only = all(shape.square for shape in right)  # then of all dimensions together
     known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
     least = min(right, key=lambda one: one.operations)
-    found = multiples(known, bench)
-    if not found and (many := of_many_terms(known, bench)):
-        found, terms = multiples(many, bench), least.dimensions[2]
+    found, many = multiples_from(known, bench)
+    if many:
+        terms = least.dimensions[2]
         while found and terms > 1 and time.monotonic() < end:
             shape = replace(least, k=(terms := terms // 2))
             tried[shape] = bench.run(shape).right
