@@ -596,6 +596,12 @@ struct HopperTile {
 
     // ---- Blocks that share a tile ----
 
+    // The tile of this block's cluster, where the grid has a cluster for each tile of C.
+    static __device__ __forceinline__ int2 tile_of_cluster()
+    {
+        return {(int)blockIdx.y * T::tile_m, (int)(blockIdx.x / T::splits) * T::tile_n};
+    }
+
     // Sums of all consumers of a block: of each eight columns four of a thread.
     using BlockSums = float4[T::tile_n / 8][consumer_threads];
 
@@ -632,16 +638,16 @@ struct HopperTile {
         store(total[0], tile.x + 16 * warp + lane / 4, tile.y + own + lane % 4 * 2);
     }
 
-    // Compute the tile of this block's cluster of T::splits blocks. store: as store_total calls it.
+    // Compute the tile of this block's cluster of T::splits blocks, which begins at row tile.x and column tile.y. store:
+    // as store_total calls it.
     template <class Store>
-    static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
+    static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, int2 tile, int k,
                                                             Store store)
     {
         __shared__ Mbarrier full[T::stages], empty[T::stages];
         Ring ring = {slabs_of_ring, full, empty};
         BlockSums& block_sums = *(BlockSums*)slabs_of_ring;
         if constexpr (T::resident == 1) let_next_launch_begin();
-        const int2 tile = {(int)blockIdx.y * T::tile_m, (int)(blockIdx.x / T::splits) * T::tile_n};
         const int slabs = slabs_of(k), rank = rank_in_cluster();
         const int begin = slabs * rank / T::splits, end = slabs * (rank + 1) / T::splits;
         if (produces()) in.prefetch();

@@ -40,7 +40,8 @@ padded_split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __re
 {
     extern __shared__ __align__(1024) char memory[];
     const Tile::Addition addition = {alpha, beta, D};
-    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, m, n, k, [&](float* sums, int row, int column) {
+    const int2 tile = Tile::tile_of_cluster();
+    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, tile, k, [&](float* sums, int row, int column) {
         constexpr int fragments = Tile::own_columns / 8;
         addition.apply_to_fragments<fragments>(sums, m, n, row, column);
 #pragma unroll
