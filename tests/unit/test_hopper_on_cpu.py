@@ -34,6 +34,7 @@ SHAPES = {
     "gram_corners_bf16": ["648x72"],
     "gram_padded_bf16": ["263x70"],
     "gram_whole_bf16": ["264x136"],
+    "gram_split_bf16": ["133x712", "9x64"],
 }
 FOR_THE_CARD = [
     *(kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"),

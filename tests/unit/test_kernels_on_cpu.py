@@ -72,6 +72,7 @@ TILINGS = [
     ("gram_padded_bf16", squares(1, 5, STAGES=3, LEAST=1), RAGGED),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 256, "STAGES": 4, "SPLITS": 2}, SPLIT),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SPLITS": 8}, SPLIT),
+    ("gram_split_bf16", {"TILE_M": 128, "STAGES": 3, "SPLITS": 4, "RESIDENT": 1}, "263x712 9x128"),
     ("gram_whole_bf16", cluster(1, 2, 3, STAGES=3, BANDS=1), TRIANGLE),
     ("gram_whole_bf16", cluster(2, 1, 2, STAGES=2, RESIDENT=2, TILE_M=128, TILE_N=128), TRIANGLE),
     *(("thin", {"MULTIPROCESSORS": count}, THIN) for count in (2, 7)),
