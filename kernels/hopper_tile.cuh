@@ -627,8 +627,8 @@ struct HopperTile {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = rank_in_cluster() * own_columns;
         float total[own_columns / 8][4] = {};
 #pragma unroll
-        for (int block = 0; block < T::splits; block++) {
-            const auto* theirs = in_block(&block_sums[own / 8], block);
+        for (int i = 0; i < T::splits; i++) {  // each begins at its own, so that all have another's
+            const auto* theirs = in_block(&block_sums[own / 8], (rank_in_cluster() + i) % T::splits);
 #pragma unroll
             for (int j = 0; j < own_columns / 8; j++) {
                 const float4 sums = theirs[j][threadIdx.x];
@@ -667,7 +667,7 @@ struct HopperTile {
                 if (elected()) arrive(empty[stage]);
             };
             Sums sums = {};
-            if (begin < end) consume(ring, sums, end - begin, leave);
+            if (begin < end) consume(ring, sums, end - begin, leave, row_of_a(tile, {0, 0}));
             leave_sums(sums, block_sums);
             sync_cluster();  // all sums of the tile are there
             store_total(block_sums, tile, store);

@@ -19,7 +19,7 @@
 //             accesses of a word take the place of one.
 //
 // Traffic     As register_tile.cu; 2R/4 loads from shared memory for R² multiply-adds.
-// Removes     Three of four instructions that move data: 4 beside 64 multiply-adds.
+// Removes     Three of four instructions that move data: 4 are left to 64 multiply-adds.
 // Limit       Latency: a block waits for global memory, then for its barrier, in each slab.
 #include "fours.cuh"
 

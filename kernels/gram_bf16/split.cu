@@ -37,7 +37,7 @@ struct Tiling : HopperTiling {
     static constexpr int splits = SPLITS;                   // blocks of a cluster, which share a square
     static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
     static constexpr int patch = 8;                         // rows of squares of a patch
-    static constexpr bool b_along_k = true;
+    static constexpr bool symmetric = true;
     static constexpr bool adds = ADDS;                      // whether C = alpha·A·Aᵀ + beta·D
 };
 

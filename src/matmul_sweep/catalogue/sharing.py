@@ -36,7 +36,8 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
     if variant.kernel.shares == "cluster":
         parts = variant.cluster
         together = parts if parts > 1 else 0
-        return Shares(full, ceil_div(slabs, parts), full * parts, full * slabs, together)
+        ends = full * parts  # each block has those of its part
+        return Shares(ends, ceil_div(slabs, parts), ends, full * slabs, together)
     if not blocks:
         return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
     if variant.kernel.shares == "tiles":

@@ -183,7 +183,7 @@ def crowded(
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
     places = variant.at_once * multiprocessors
-    if shares.parts > 2 and variant.cluster > 2:
+    if variant.cluster > 2:
         places = int(CLUSTERED * places) // variant.cluster * variant.cluster
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
     last = HALF_A_TILE if variant.halves and 2 * left <= places else 1
