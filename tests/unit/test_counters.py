@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from support import Command, experiment
 
-from matmul_sweep.experiment.dataset.tables import COUNTERS, read_table
+from matmul_sweep.experiment.dataset.tables import COUNTED, read_table
 from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.measure.counters import DURATION, METRICS, combined, products
 from matmul_sweep.process.files import write_json
@@ -48,7 +48,7 @@ TWO = log(
 
 
 def test_the_counters_are_the_columns():
-    assert list(METRICS) == COUNTERS
+    assert list(METRICS) == [*COUNTED]
 
 
 def test_the_launches_of_a_product_are_added_or_weighted_by_their_time():
@@ -95,7 +95,7 @@ def test_each_row_says_why_nothing_was_counted(command, tmp_path, monkeypatch):
     rows = run(command, tmp_path)
     assert set(rows.status) == {"skipped"}
     assert rows.reason.str.startswith("there is no ncu on this machine").all()
-    assert rows[COUNTERS].isna().all(axis=None)
+    assert rows[[*COUNTED]].isna().all(axis=None)
 
 
 def test_ncu_watches_the_same_program_and_leaves_the_clocks(command, tmp_path, monkeypatch):
