@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from matmul_sweep.experiment.measure.state import (
+    PERIOD_S,
     Reading,
     Recorder,
     State,
@@ -78,7 +79,7 @@ def test_a_card_that_is_gone_is_not_read_and_its_recorder_ends_with_its_block(mo
     read = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
     monkeypatch.setattr(Recorder, "read", read)
     with pytest.raises(ZeroDivisionError), recording("a handle") as recorder:
-        recorder.join(5 * recorder.period)
+        recorder.join(5 * PERIOD_S)
         assert recorder.is_alive()
         _ = 1 / 0
     assert not recorder.is_alive()
