@@ -11,14 +11,7 @@ from typing import Any
 import browser
 import pandas as pd
 import pytest
-from made_up_data import (
-    TF32,
-    beside_a_card,
-    failed,
-    made_up,
-    speed_up_tf32,
-    the_catalogue,
-)
+from made_up_data import TF32, beside_a_card, failed, made_up, speed_up_tf32, the_catalogue
 
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares

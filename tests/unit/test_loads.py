@@ -1,12 +1,7 @@
 """Loads of the inputs from global memory, as the watched launch counts them."""
 
 from made_up_data import made_up
-from support import (
-    CUDA_ENTRY,
-    RIGHT_KERNEL,
-    experiment,
-    the_catalogue,
-)
+from support import CUDA_ENTRY, RIGHT_KERNEL, experiment, the_catalogue
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results

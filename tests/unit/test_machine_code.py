@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import (
-    RIGHT_KERNEL,
-    TILED_KERNEL,
-    Command,
-    experiment,
-)
+from support import RIGHT_KERNEL, TILED_KERNEL, Command, experiment
 
 from matmul_sweep.build import machine_code, toolchain
 from matmul_sweep.build.binaries import binary_of, compile_into

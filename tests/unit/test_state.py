@@ -110,8 +110,7 @@ def test_the_average_power_is_from_the_first_to_the_last_move_of_the_counter(jou
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"),
-    [(pynvml.NVML_SUCCESS, 123.0), (pynvml.NVML_ERROR_NOT_SUPPORTED, 77.0)],
+    ("status", "expected"), [(pynvml.NVML_SUCCESS, 123.0), (pynvml.NVML_ERROR_NOT_SUPPORTED, 77.0)]
 )
 def test_power_is_the_moments_where_the_driver_has_it(monkeypatch, status, expected):
     field = SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(uiVal=123_000))

@@ -15,19 +15,9 @@ from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify import verifier as program
 from matmul_sweep.experiment.verify.runner import WrongAccess
-from matmul_sweep.experiment.verify.tasks import (
-    Task,
-    needed,
-    planned,
-    tasks_of,
-    unchosen,
-)
+from matmul_sweep.experiment.verify.tasks import Task, needed, planned, tasks_of, unchosen
 from matmul_sweep.experiment.verify.verification import verification_shapes
-from matmul_sweep.experiment.verify.verifier import (
-    Verifier,
-    refused,
-    verify,
-)
+from matmul_sweep.experiment.verify.verifier import Verifier, refused, verify
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
