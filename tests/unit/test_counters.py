@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import Command, experiment
+from support import Command, experiment, step
 
 from matmul_sweep.experiment.dataset.tables import COUNTED, read_table
 from matmul_sweep.experiment.measure import counters
@@ -79,11 +79,8 @@ def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(text, said, wh
 
 def run(command: Command, folder: Path) -> pd.DataFrame:
     """The rows of four variants of steps, and none of a library."""
-    output, file = folder / "counters.csv", folder / "experiment.json"
-    experiment("naive", "vectors", "sgemm", "cublas_sgemm", device="gpu").write(file)
-    done = command("counters", "--experiment", file, "--build", folder, "--output", output,
-                   "--log", folder / "log")  # fmt: skip
-    assert done.code == 0, done.err
+    run = experiment("naive", "vectors", "sgemm", "cublas_sgemm", device="gpu")
+    output = step(command, "counters", run, folder, "counters.csv", "--build", folder)
     rows = read_table("counters.csv", output)
     assert rows.variant.tolist() == ["naive/32", "naive/16", "vectors/128", "sgemm"]
     assert set(rows.n) == {4096}

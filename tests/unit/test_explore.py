@@ -105,8 +105,6 @@ def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):
 
 def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
     """What a script returns in the page of a data set."""
-    if reason := browser.missing():
-        pytest.skip(reason)
     return browser.told(explore_page(results), script, folder, width)
 
 
