@@ -119,10 +119,7 @@ BLOCKS.globals |= {
         claims, in_words, ladders, picture_of, pictures, processor, source_line, work,
     )
 }  # fmt: skip
-BLOCKS.filters |= {
-    "cell": lambda text: text.replace("|", "\\|"),
-    "significant": significant,
-}
+BLOCKS.filters |= {"cell": lambda text: text.replace("|", "\\|"), "significant": significant}
 
 
 def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:

@@ -9,7 +9,10 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+MISSING = "no Chromium; on Debian: apt-get install --no-install-recommends chromium"
 OPTIONS = [
     "--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--dump-dom",
     "--virtual-time-budget=60000",
@@ -22,23 +25,16 @@ WATCH, ASK = (
 )
 
 
-def missing() -> str | None:
-    """Why there is no browser here, and how to get one."""
-    if not any(map(shutil.which, NAMES)):
-        return "no Chromium; on Debian: apt-get install --no-install-recommends chromium"
-    return None
-
-
 def told(
     page: str, script: str, folder: Path, width: int = 1300, ready: str = DRAWN
 ) -> Any:  # fmt: skip
     """What the body of an asynchronous function of JavaScript returns in a page that is `ready`,
     with a plot unless another expression says. The page has to be without complaints and requests.
-    `folder`: for the page and the browser."""
+    `folder`: for the page and the browser. Without one the test is skipped."""
     file = folder / "page.html"
     asked = ASK.replace("SCRIPT", script).replace("READY", ready)
     file.write_text(page.replace("<head>", f"<head>{WATCH}", 1).replace("</body>", asked))
-    program = next(filter(None, map(shutil.which, NAMES)))
+    program = next(filter(None, map(shutil.which, NAMES)), None) or pytest.skip(MISSING)
     # Chromium's sandbox refuses root.
     options = [*OPTIONS, f"--window-size={width},1000", f"--user-data-dir={folder / 'profile'}",
                *["--no-sandbox"] * (os.geteuid() == 0)]  # fmt: skip

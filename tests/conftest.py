@@ -13,15 +13,7 @@ import pytest
 import yaml
 from hypothesis import settings
 from project import Copy, Fresh, Project
-from support import (
-    CUDA_ENTRY,
-    RIGHT_KERNEL,
-    ROOT,
-    Command,
-    Entry,
-    Outcome,
-    WriteCatalogue,
-)
+from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, Command, Entry, Outcome, WriteCatalogue
 
 from matmul_sweep.build import cache
 from matmul_sweep.launch import device, driver

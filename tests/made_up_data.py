@@ -20,7 +20,7 @@ from matmul_sweep.experiment.dataset.selection import Results, load_results, pic
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
-    COUNTERS,
+    COUNTED,
     ERRORS,
     LOOP,
     POINT,
@@ -383,7 +383,7 @@ def instructions(variant: Variant) -> Row:
 def counted(variant: Variant) -> Iterator[Row]:
     """Counters at two sizes: nothing is busy at the small one, and multiply-adds at the large one.
     The card does not know what loads and stores do."""
-    small = dict.fromkeys(COUNTERS, 1.0) | {"load_store_percent": None, "memory_percent": 30.0}
+    small = dict.fromkeys(COUNTED, 1.0) | {"load_store_percent": None, "memory_percent": 30.0}
     small |= {"stall_barrier": 3.0, "stall_not_selected": 9.0, "shared_wavefronts": 8.0}
     for n, busy in ((512, {}), (4096, {"fma_percent": 90.0, "issue_percent": 85.0})):
         shape = parse_shape(n, variant.kernel.operation)

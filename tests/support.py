@@ -77,6 +77,17 @@ def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> flo
 Command = Callable[..., Outcome]
 
 
+def step(
+    command: Command, name: str, run: Experiment, folder: Path, output: str, *arguments: object
+) -> Path:
+    """Runs the program of a step for an experiment; what it wrote in the folder."""
+    run.write(folder / "experiment.json")
+    done = command(name, *arguments, "--experiment", folder / "experiment.json",
+                   "--output", folder / output, "--log", folder / "log")  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    return folder / output
+
+
 def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
                      sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
     """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys

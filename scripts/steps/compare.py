@@ -29,11 +29,7 @@ from matmul_sweep.experiment.dataset.changes import (
     summary_line,
     variant_lines,
 )
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    load_results,
-    thermally_throttled,
-)
+from matmul_sweep.experiment.dataset.selection import Results, load_results, thermally_throttled
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.errors import UserError, command_line

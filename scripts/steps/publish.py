@@ -13,12 +13,7 @@ from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.check.check_set import other_sources
 from matmul_sweep.experiment.dataset.crate import CRATE, crate
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled
-from matmul_sweep.experiment.dataset.tables import (
-    EXTRA,
-    NEEDED,
-    TABLES,
-    read_folder,
-)
+from matmul_sweep.experiment.dataset.tables import EXTRA, NEEDED, TABLES, read_folder
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import whole_file, write_json

@@ -4,14 +4,7 @@ the kernel, and the rest goes on."""
 import re
 
 import pytest
-from jobs import (
-    CALLS,
-    SAMPLING,
-    SHAPES,
-    calls_of,
-    gone,
-    remaining,
-)
+from jobs import CALLS, SAMPLING, SHAPES, calls_of, gone, remaining
 from project import Project, wait_until
 from support import RIGHT_KERNEL
 

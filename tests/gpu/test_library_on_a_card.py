@@ -11,10 +11,7 @@ from support import ROOT
 
 import matmul_sweep
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:matmul_sweep copies"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:matmul_sweep copies")]
 UNITS = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float64": 2.0**-53}
 SHAPES = [(256, 256, 256), (97, 203, 1), (33, 65, 129), (1, 500, 300), (1024, 1000, 2049)]
 

@@ -98,32 +98,30 @@ class Card:
             t, c = (matrix(at, dtype, extent, [s.down, s.right]) for at, s in places)
             alpha, beta = read(6, ctypes.c_double, 2)
             c[...] = (alpha * t if alpha else 0) + (beta * c if beta else 0)
-        elif (
-            function
-            == (kernel := the_catalogue().buildable[source.removesuffix("-adds")].kernel).functions[
-                -1
-            ]
-        ):
-            matrices, dimensions = kernel.product.signature
-            shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
-            addresses = read(0, ctypes.c_uint64, matrices)
-            assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
-            extents = (*shape.inputs, shape.output)
-            *inputs, c = (
-                matrix(address, dtype.name, extent, (extent[1], 1))
-                for address, dtype, extent in zip(
-                    addresses, kernel.product.dtypes, extents, strict=True
-                )
+            return 0
+        kernel = the_catalogue().buildable[source.removesuffix("-adds")].kernel
+        if function != kernel.functions[-1]:
+            return 0
+        matrices, dimensions = kernel.product.signature
+        shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
+        addresses = read(0, ctypes.c_uint64, matrices)
+        assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
+        extents = (*shape.inputs, shape.output)
+        *inputs, c = (
+            matrix(address, dtype.name, extent, (extent[1], 1))
+            for address, dtype, extent in zip(
+                addresses, kernel.product.dtypes, extents, strict=True
             )
-            left, right = kernel.product.factors(*inputs)
-            made = left.astype(np.float64) @ right.astype(np.float64)
-            if kernel.epilogue:
-                alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
-                [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
-                assert source.endswith("-adds") or (alpha, beta) == (1, 0)
-                d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else np.zeros(())
-                made = alpha * made + beta * d.astype(np.float64)
-            c[...] = made
+        )
+        left, right = kernel.product.factors(*inputs)
+        made = left.astype(np.float64) @ right.astype(np.float64)
+        if kernel.epilogue:
+            alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
+            [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
+            assert source.endswith("-adds") or (alpha, beta) == (1, 0)
+            d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else np.zeros(())
+            made = alpha * made + beta * d.astype(np.float64)
+        c[...] = made
         return 0
 
 

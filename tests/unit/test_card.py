@@ -59,22 +59,12 @@ def test_the_gpus_program_compiles_and_takes_registers(hand_in, tmp_path):
     [
         (["float", "double"], "no library of the project computes gemm in float64"),
         ([".y", ".w", ".x", ".y", ".w", ".x"], "blockIdx.x runs along no row of C"),
-        pytest.param(
-            [
-                "C[row * n + col] = sum",
-                "atomicAdd(&C[row * n + col], sum)",
-                "// Right",
-                "void clear(float *c) { cudaMemset(c, 0, 4); }  // Right",
-            ],
-            "adds to what C held",
-            marks=pytest.mark.long,
-        ),
-        (
-            ["int k)", "int k, float beta)", "= sum", "= sum + beta * C[row * n + col]"],
-            "adds to what C held",
-        ),
+        (["C[row * n + col] = sum", "atomicAdd(&C[row * n + col], sum)", "// Right",
+          "void clear(float *c) { cudaMemset(c, 0, 4); }  // Right"], "adds to what C held"),
+        (["int k)", "int k, float beta)", "= sum", "= sum + beta * C[row * n + col]"],
+         "adds to what C held"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_stand_beside_the_ladder_is_refused(changes, reason, tmp_path):
     assert reason in str(card.refusal(judged(tmp_path, "naive", *changes)))
 

@@ -18,12 +18,7 @@ from matmul_sweep.experiment.check.consistency import impossible
 from matmul_sweep.experiment.check.data_set import DataSet
 from matmul_sweep.experiment.check.machine import too_fast
 from matmul_sweep.experiment.dataset.derived import pair_ratios, summarise
-from matmul_sweep.experiment.dataset.tables import (
-    COLUMNS,
-    TIMES,
-    product_of,
-    read_folder,
-)
+from matmul_sweep.experiment.dataset.tables import COLUMNS, TIMES, product_of, read_folder
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify.tasks import planned
 from matmul_sweep.operations import shape_of

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 from made_up_data import publishable
-from support import (
-    ROOT,
-    Command,
-)
+from support import ROOT, Command
 
 from matmul_sweep.experiment.dataset.crate import CRATE
 from matmul_sweep.process import progress

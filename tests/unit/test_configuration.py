@@ -10,10 +10,7 @@ from snakemake.utils import update_config
 from support import DEFAULT as CONFIGURATION
 from support import ROOT, changed, the_catalogue
 
-from matmul_sweep.experiment.plan.configuration import (
-    check_configuration,
-    chosen_jobs,
-)
+from matmul_sweep.experiment.plan.configuration import check_configuration, chosen_jobs
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 

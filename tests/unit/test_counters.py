@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import Command, experiment
+from support import Command, experiment, step
 
-from matmul_sweep.experiment.dataset.tables import COUNTERS, read_table
+from matmul_sweep.experiment.dataset.tables import COUNTED, read_table
 from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.measure.counters import DURATION, METRICS, combined, products
 from matmul_sweep.process.files import write_json
@@ -48,7 +48,7 @@ TWO = log(
 
 
 def test_the_counters_are_the_columns():
-    assert list(METRICS) == COUNTERS
+    assert list(METRICS) == [*COUNTED]
 
 
 def test_the_launches_of_a_product_are_added_or_weighted_by_their_time():
@@ -79,11 +79,8 @@ def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(text, said, wh
 
 def run(command: Command, folder: Path) -> pd.DataFrame:
     """The rows of four variants of steps, and none of a library."""
-    output, file = folder / "counters.csv", folder / "experiment.json"
-    experiment("naive", "vectors", "sgemm", "cublas_sgemm", device="gpu").write(file)
-    done = command("counters", "--experiment", file, "--build", folder, "--output", output,
-                   "--log", folder / "log")  # fmt: skip
-    assert done.code == 0, done.err
+    run = experiment("naive", "vectors", "sgemm", "cublas_sgemm", device="gpu")
+    output = step(command, "counters", run, folder, "counters.csv", "--build", folder)
     rows = read_table("counters.csv", output)
     assert rows.variant.tolist() == ["naive/32", "naive/16", "vectors/128", "sgemm"]
     assert set(rows.n) == {4096}
@@ -95,7 +92,7 @@ def test_each_row_says_why_nothing_was_counted(command, tmp_path, monkeypatch):
     rows = run(command, tmp_path)
     assert set(rows.status) == {"skipped"}
     assert rows.reason.str.startswith("there is no ncu on this machine").all()
-    assert rows[COUNTERS].isna().all(axis=None)
+    assert rows[[*COUNTED]].isna().all(axis=None)
 
 
 def test_ncu_watches_the_same_program_and_leaves_the_clocks(command, tmp_path, monkeypatch):

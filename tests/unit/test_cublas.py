@@ -8,19 +8,11 @@ import pytest
 
 from matmul_sweep.experiment.verify import cublas
 
-Calls = list[tuple[Any, ...]]
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What is called of cuBLAS, by name and arguments, in the place of the library."""
-    made: Calls = []
-    monkeypatch.setattr(cublas, "call", lambda *call: made.append(call))
-    return made
-
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls, fails):
+def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(monkeypatch, fails):
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(cublas, "call", lambda *call: calls.append(call))
     handle = cublas.Cublas(stream=0, workspace=0)
     calls.clear()
     with contextlib.suppress(cublas.CublasError), handle.arithmetic("tf32"):

@@ -11,14 +11,7 @@ from typing import Any
 import browser
 import pandas as pd
 import pytest
-from made_up_data import (
-    TF32,
-    beside_a_card,
-    failed,
-    made_up,
-    speed_up_tf32,
-    the_catalogue,
-)
+from made_up_data import TF32, beside_a_card, failed, made_up, speed_up_tf32, the_catalogue
 
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
@@ -112,8 +105,6 @@ def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path):
 
 def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
     """What a script returns in the page of a data set."""
-    if reason := browser.missing():
-        pytest.skip(reason)
     return browser.told(explore_page(results), script, folder, width)
 
 

@@ -1,12 +1,7 @@
 """Loads of the inputs from global memory, as the watched launch counts them."""
 
 from made_up_data import made_up
-from support import (
-    CUDA_ENTRY,
-    RIGHT_KERNEL,
-    experiment,
-    the_catalogue,
-)
+from support import CUDA_ENTRY, RIGHT_KERNEL, experiment, step, the_catalogue
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
@@ -35,10 +30,7 @@ def test_a_data_set_is_read_with_its_loads(command, tmp_path):
     """Of the first variant of each step that a classroom takes."""
     results = made_up(tmp_path, kernels=["naive"])
     assert results.loads.empty
-    experiment("naive", "naive_rect", "sgemm").write(tmp_path / "experiment.json")
-    done = command("loads", "--experiment", tmp_path / "experiment.json",
-                   "--output", tmp_path / "loads.csv", "--log", tmp_path / "log")  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    step(command, "loads", experiment("naive", "naive_rect", "sgemm"), tmp_path, "loads.csv")
     found = load_results(tmp_path, results.catalogue).loads
     assert [*found.variant] == ["naive/32"]
     assert found.loads[0] == 2 * 128**3

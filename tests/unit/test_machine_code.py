@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import (
-    RIGHT_KERNEL,
-    TILED_KERNEL,
-    Command,
-    experiment,
-)
+from support import RIGHT_KERNEL, TILED_KERNEL, Command, experiment, step
 
 from matmul_sweep.build import machine_code, toolchain
 from matmul_sweep.build.binaries import binary_of, compile_into
@@ -100,11 +95,9 @@ def compiled(path: Path) -> Path:
 def row(command: Command, catalogue: Path) -> Any:
     """The row of the kernel `mine`, which was compiled."""
     folder = catalogue.parent
-    experiment(catalogue=catalogue).write(folder / "experiment.json")
-    done = command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
-                   "--output", folder / "instructions.csv", "--log", folder / "log")  # fmt: skip
-    assert done.code == 0, done.err
-    [found] = read_table("instructions.csv", folder / "instructions.csv").itertuples()
+    run = experiment(catalogue=catalogue)
+    output = step(command, "disassemble", run, folder, "instructions.csv", "--build", folder)
+    [found] = read_table("instructions.csv", output).itertuples()
     return found
 
 

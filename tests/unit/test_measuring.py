@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from support import Command, experiment
+from support import Command, experiment, step
 
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure import measuring as program
@@ -19,14 +19,11 @@ from matmul_sweep.process.files import read_json
 def measure(command: Command, folder: Path, **changes: Any) -> Path:
     """The folder that measure.py leaves of NumPy's product at two shapes."""
     run = experiment("cpu_blas", sampling__minimum=6, sampling__maximum=6, **changes)
-    run.write(folder / "experiment.json")
-    done = command(
-        "measure", "cpu_blas", "--experiment", folder / "experiment.json", "--sweep", "gemm",
+    found = step(
+        command, "measure", run, folder, "measured", "cpu_blas", "--sweep", "gemm",
         "--build", folder, "--records", folder / "records", "--journal", folder / "journal",
-        "--output", folder / "measured", "--log", folder / "log",
     )  # fmt: skip
-    assert done.code == 0, done.err
-    return folder / "measured" / "cpu_blas"
+    return found / "cpu_blas"
 
 
 def test_what_was_measured_is_taken_over_by_the_same_settings_alone(command, tmp_path):

@@ -1,7 +1,7 @@
 """Which points of a data set are compared, whatever its catalogue lacks."""
 
 import pandas as pd
-from made_up_data import DEVICE, made_up
+from made_up_data import DEVICE, made_up, where
 
 from matmul_sweep.experiment.dataset.selection import (
     at,
@@ -27,7 +27,9 @@ def test_a_card_is_at_its_power_limit_where_it_draws_that_much_at_a_lower_clock(
         ("hot", 690.0, 1900.0, "", ""),
         ("hot", 141.0, 1965.0, POWER, ""),
         ("hot", 552.0, 1695.0, POWER, POWER),
-        ("hot", 690.0, 1980.0, BOTH, HEAT),
+        ("hot", 690.0, 1980.0, f"{BOTH}+hw_slowdown", f"{HEAT}+hw_slowdown"),
+        ("hot", 300.0, None, POWER, ""),
+        ("hot", None, 1965.0, POWER, POWER),
     ]
     summary = pd.DataFrame(rows, columns=["cache", "power_w", "sm_clock_mhz", "throttled", "said"])
     card = {"clock_mhz": 1980, "power_limit_w": 700.0}
@@ -66,21 +68,9 @@ def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path):
 
 
 def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path):
-    flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
-    slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        clock = summary.kernel.map(slowed).where(summary.phase == "kernel")
-        return summary.assign(
-            throttled=summary.kernel.map(flags).fillna("power_cap"), sm_clock_mhz=clock
-        )
-
-    device = DEVICE | {"clock_mhz": 1980}
-    rows = made_up(tmp_path, kernels=list(slowed), device=device, change=change).launches
-    assert rows.groupby("kernel").throttled.first().to_dict() == {
-        "naive": "", "shared": "hw_slowdown+sw_thermal", "sgemm": "power_cap",
-        "vectors": "power_cap",
-    }  # fmt: skip
+    capped, device = where("n > 0", throttled=POWER), DEVICE | {"clock_mhz": 1980}
+    rows = made_up(tmp_path, kernels=["naive"], device=device, change=capped).launches
+    assert set(rows.throttled) == {""}
 
 
 SWEEPS = DEVICE["configuration"]["sweeps"]

@@ -287,8 +287,6 @@ def test_the_worklog_is_quoted_without_links():
 
 
 def test_on_a_phone_nothing_is_cut_off_and_the_dial_turns_all_bars(pages, tmp_path):
-    if reason := browser.missing():
-        pytest.skip(reason)
     shown = ["index.html", "cards.html", "mistakes.html"]
     frames = [f'<iframe width="{PHONE}" srcdoc="{escape(pages[name])}"></iframe>' for name in shown]
     script = """

@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from matmul_sweep.experiment.measure.state import (
+    PERIOD_S,
     Reading,
     Recorder,
     State,
@@ -78,7 +79,7 @@ def test_a_card_that_is_gone_is_not_read_and_its_recorder_ends_with_its_block(mo
     read = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
     monkeypatch.setattr(Recorder, "read", read)
     with pytest.raises(ZeroDivisionError), recording("a handle") as recorder:
-        recorder.join(5 * recorder.period)
+        recorder.join(5 * PERIOD_S)
         assert recorder.is_alive()
         _ = 1 / 0
     assert not recorder.is_alive()
@@ -109,8 +110,7 @@ def test_the_average_power_is_from_the_first_to_the_last_move_of_the_counter(jou
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"),
-    [(pynvml.NVML_SUCCESS, 123.0), (pynvml.NVML_ERROR_NOT_SUPPORTED, 77.0)],
+    ("status", "expected"), [(pynvml.NVML_SUCCESS, 123.0), (pynvml.NVML_ERROR_NOT_SUPPORTED, 77.0)]
 )
 def test_power_is_the_moments_where_the_driver_has_it(monkeypatch, status, expected):
     field = SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(uiVal=123_000))

@@ -34,12 +34,7 @@ from matmul_sweep.experiment.report.facts.documents import compare_documents, do
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
-from matmul_sweep.experiment.report.facts.report import (
-    missing,
-    sampling,
-    scope,
-    tables_of,
-)
+from matmul_sweep.experiment.report.facts.report import missing, sampling, scope, tables_of
 from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import caption

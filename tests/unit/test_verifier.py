@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import RIGHT_KERNEL, experiment, the_catalogue
+from support import RIGHT_KERNEL, experiment, step, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.catalogue.entries import Variant
@@ -15,19 +15,9 @@ from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify import verifier as program
 from matmul_sweep.experiment.verify.runner import WrongAccess
-from matmul_sweep.experiment.verify.tasks import (
-    Task,
-    needed,
-    planned,
-    tasks_of,
-    unchosen,
-)
+from matmul_sweep.experiment.verify.tasks import Task, needed, planned, tasks_of, unchosen
 from matmul_sweep.experiment.verify.verification import verification_shapes
-from matmul_sweep.experiment.verify.verifier import (
-    Verifier,
-    refused,
-    verify,
-)
+from matmul_sweep.experiment.verify.verifier import Verifier, refused, verify
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
@@ -71,13 +61,9 @@ def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path):
 
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(command, tmp_path):
     run = experiment("sgemm", "cublas_sgemm")
-    run.write(tmp_path / "e.json")
-    done = command(
-        "verify", "gemm", "--experiment", tmp_path / "e.json", "--build", tmp_path, "--records",
-        tmp_path, "--output", tmp_path / "v.csv", "--log", tmp_path / "log",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    rows = read_table("verification.csv", tmp_path / "v.csv")
+    output = step(command, "verify", run, tmp_path, "verification.csv", "gemm", "--build", tmp_path,
+                  "--records", tmp_path)  # fmt: skip
+    rows = read_table("verification.csv", output)
     assert set(rows.status) == {"skipped"}
     assert set(rows.reason[rows.variant == "cublas_sgemm"]) == {"there is no GPU here"}
     named = [(row.variant, shape_of(row)) for row in rows.itertuples()]

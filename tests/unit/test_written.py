@@ -1,22 +1,10 @@
 """An output that has lost a part since it was written is known, and no other."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from matmul_sweep.process.written import MARK, cut, sizes
-
-
-@pytest.fixture
-def outputs(tmp_path: Path) -> list[Path]:
-    """A file, and a folder with files, which Snakemake has marked."""
-    file, folder = tmp_path / "report.pdf", tmp_path / "figures"
-    file.write_bytes(b"%PDF")
-    for name in ("a.svg", "deeper/b.svg", MARK):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("mark" if name == MARK else f"<svg>{name}")
-    return [file, folder]
 
 
 @pytest.mark.parametrize(
@@ -31,9 +19,13 @@ def outputs(tmp_path: Path) -> list[Path]:
         ("report.pdf", None, None),  # which Snakemake misses itself
     ],
 )
-def test_what_is_shorter_than_it_was_written_or_lacks_a_file_is_cut(
-    tmp_path, outputs, name, size, lost
-):
+def test_what_is_shorter_than_it_was_written_or_lacks_a_file_is_cut(tmp_path, name, size, lost):
+    """Snakemake has marked the folder."""
+    outputs = [file, folder] = tmp_path / "report.pdf", tmp_path / "figures"
+    file.write_bytes(b"%PDF")
+    for own in ("a.svg", "deeper/b.svg", MARK):
+        (folder / own).parent.mkdir(parents=True, exist_ok=True)
+        (folder / own).write_text("mark" if own == MARK else f"<svg>{own}")
     written = {str(output): sizes(output) for output in outputs}
     assert cut(written) == []
     if size is None:

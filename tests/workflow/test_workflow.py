@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import SNAKEMAKE, Copy, Fresh, Project, wait_until
+from project import SNAKEMAKE, Copy, Project, wait_until
 from support import DEFAULT, RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
@@ -284,25 +284,6 @@ def test_the_verdict_is_there_although_there_is_no_report(faulty, copy_of):
     assert run.stdout.endswith(project.path("results/local/verdict.txt").read_text())
 
 
-def test_only_what_changed_is_verified_and_measured_in_a_job_that_runs_again(faulty, copy_of):
-    """A mended kernel and another shape."""
-    project = copy_of(faulty.project)
-    source = project.path("kernels/broken.cu")
-    source.write_text(source.read_text().replace("kol = ", "col = "))
-    project.configure(gemm=[32, "24x20x17", 40])
-    records, points = (
-        {path: path.read_bytes() for path in project.path("results/local/journal").glob(pattern)}
-        for pattern in ("verified/*.json", "gemm/cpu_blas/*.json")
-    )
-    assert len(records) == 6 and len(points) == 2
-    project.done("results/local/summary.csv")
-    changed = [path.name for path, content in records.items() if path.read_bytes() != content]
-    assert changed == ["broken.broken.json"]
-    assert all(path.read_bytes() == content for path, content in points.items())
-    assert set(rows(project, "verification.csv", "broken").status) == {"ok"}
-    assert set(rows(project, "summary.csv", "cpu_blas").query("status == 'ok'").m) == {24, 32, 40}
-
-
 # Beside a published data set.
 
 
@@ -357,21 +338,15 @@ def test_a_mistake_is_one_clear_line(fresh, text, command, named):
 # The jobs of a run.
 
 
-@pytest.fixture(scope="module")
-def whole(fresh: Fresh) -> Project:
-    """The project as it is cloned, with its own catalogue."""
-    return fresh()
-
-
 @pytest.mark.parametrize(
     ("most", "arguments"),
     [(70, ("--config", "device=cpu")), (150, ("--config", "device=gpu")),
      (60, ("--config", "device=cpu", "--configfile", "config/quick.yaml"))],
     ids=["without a GPU", "with a GPU", "quick"],
 )  # fmt: skip
-def test_a_run_has_few_jobs(whole, most, arguments):
+def test_a_run_has_few_jobs(fresh, most, arguments):
     """Each costs a second; a plan for a GPU needs none."""
-    jobs = whole.job_counts("all", *arguments, configfile="config/config.yaml")
+    jobs = fresh().job_counts("all", *arguments, configfile="config/config.yaml")
     assert {"measure_part", "verify_operation", "typeset"} <= set(jobs)
     assert sum(jobs.values()) <= most
 

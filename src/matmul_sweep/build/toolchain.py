@@ -14,20 +14,11 @@ from pathlib import Path
 from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul_sweep.build import cache
-from matmul_sweep.build.packages import (
-    BESIDE_PYTORCH,
-    SYNC,
-    TAKE_CUDA_12,
-    files_of,
-    installed,
-)
+from matmul_sweep.build.packages import BESIDE_PYTORCH, SYNC, TAKE_CUDA_12, files_of, installed
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.process.errors import UserError, one_line
 
-FLAGS = {
-    "cuda": ["-O3", "-std=c++17", "-lineinfo"],
-    "c": ["-O3", "-std=c11"],
-}
+FLAGS = {"cuda": ["-O3", "-std=c++17", "-lineinfo"], "c": ["-O3", "-std=c11"]}
 
 DROPPED = re.compile(r"sm_(6[0-2]|7[02])")  # by CUDA 13
 NVRTC = Path(__file__).with_name("nvrtc.py")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from matmul_sweep.catalogue.entries import Kernel
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import one_of
 
 Row = dict[str, str]
@@ -34,11 +34,10 @@ def read_table(path: Path | None) -> list[Row]:
 def reading(path: Path | None, line: int) -> Iterator[None]:
     """Names the line in the mistakes of a row, and a column that is missing."""
     try:
-        yield
+        with naming(f"{path}, line {line}"):
+            yield
     except KeyError as error:
         raise UserError(f"{path}: there is no column {error}") from None
-    except UserError as error:
-        raise UserError(f"{path}, line {line}: {error}") from None
 
 
 def constants_of(row: Row) -> dict[str, int]:

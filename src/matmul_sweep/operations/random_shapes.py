@@ -6,7 +6,7 @@ from typing import Any
 
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.shapes import Shape, ceil_div
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 
 SQUARE = 4  # one shape of so many is square
 ANY_INTEGER = 3  # one of so many has any integers, the others multiples of STEP
@@ -71,10 +71,8 @@ def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
     operations), as texts. Raises UserError."""
     bounds = {}
     for key in ("from", "to"):
-        try:
+        with naming(key):
             bounds[key] = parse_shape(rule[key], operation)
-        except UserError as error:
-            raise UserError(f"{key}: {error}") from None
     shapes = random_shapes(
         OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
         rule.get("operations"),

@@ -16,11 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    processor,
-    published_name,
-)
+from matmul_sweep.experiment.dataset.selection import Results, processor, published_name
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.process.errors import UserError
 

@@ -22,9 +22,10 @@ def host_facts() -> dict[str, Any]:
     from threadpoolctl import threadpool_info
 
     blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    model = re.search(r"(?m)^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text())
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "cpu": cpu_model(),
+        "cpu": model[1] if model else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "host_memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "system": platform.system(),
@@ -34,30 +35,26 @@ def host_facts() -> dict[str, Any]:
     }
 
 
-def cpu_model() -> str:
-    """The processor's name according to Linux."""
-    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return found[1] if found else platform.machine()
+def named_commit() -> dict[str, Any] | None:
+    """The commit, and whether files differ from it, by the variable MATMUL_SWEEP_COMMIT: a commit,
+    followed by -dirty if files differ. None without it. Raises UserError."""
+    given = os.environ.get(COMMIT_VARIABLE, "")
+    if given and not re.fullmatch(f"{COMMIT}(-dirty)?", given):
+        raise UserError(
+            f"{COMMIT_VARIABLE} is '{shown(given)}', no whole commit: set it to what `git "
+            "rev-parse HEAD` says where the sources come from, or unset it"
+        )
+    named = {"commit": given.removesuffix("-dirty"), "dirty": given.endswith("-dirty")}
+    return named if given else None
 
 
 def commit() -> dict[str, Any]:
-    """The commit and whether files differ from it: from the variable MATMUL_SWEEP_COMMIT (a commit,
-    followed by -dirty if files differ), or else from git. Raises UserError."""
-    if given := os.environ.get(COMMIT_VARIABLE):
-        if not re.fullmatch(f"{COMMIT}(-dirty)?", given):
-            raise UserError(
-                f"{COMMIT_VARIABLE} is '{shown(given)}', no whole commit: set it to what `git "
-                "rev-parse HEAD` says where the sources come from, or unset it"
-            )
-        return {"commit": given.removesuffix("-dirty"), "dirty": given.endswith("-dirty")}
-
-    def git(*arguments: str) -> str | None:
-        if not shutil.which("git"):
-            return None
-        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    top = git("rev-parse", "--show-toplevel")
-    if top and Path(top) == ROOT and (head := git("rev-parse", "HEAD")):
-        return {"commit": head, "dirty": bool(git("status", "--porcelain"))}
+    """The same by the variable, or else by git. Raises UserError."""
+    if named := named_commit():
+        return named
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        asked = ["git", "-C", str(ROOT), "status", "--porcelain=v2", "--branch"]
+        said = subprocess.run(asked, capture_output=True, text=True).stdout
+        if found := re.match(f"# branch.oid ({COMMIT})\n", said):
+            return {"commit": found[1], "dirty": bool(re.search("(?m)^[^#]", said))}
     return {"commit": "unknown", "dirty": True}

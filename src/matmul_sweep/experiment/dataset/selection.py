@@ -17,12 +17,7 @@ import pandas as pd
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
-from matmul_sweep.experiment.dataset.tables import (
-    EVERY,
-    POINT,
-    PRODUCT,
-    read_folder,
-)
+from matmul_sweep.experiment.dataset.tables import EVERY, POINT, PRODUCT, read_folder
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, POWER, THERMAL
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.fills import FILLS

@@ -72,7 +72,6 @@ COUNTED = {
 }  # fmt: skip
 ERRORS = ["error", "largest_error", "mean_error"]
 PARTS = ["start_s", "inputs_s", "verification_s", "cooling_s", "timed_s"]  # of a job
-COUNTERS = [*COUNTED]
 # Texts of which nothing is known but that they are.
 PLAIN = [
     "kernel", "variant", "baseline", "baseline_of", "sweep", "dtype", "fill", "phase", "reason",
@@ -193,7 +192,7 @@ TABLES: Mapping[str, Table] = {
         EXTRA, ["kernel", "variant", "architecture", "sha256", *WHY, "registers", "spill_bytes",
                 "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt"]
     ),
-    "counters.csv": Table(EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTERS]),
+    "counters.csv": Table(EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTED]),
     "loads.csv": Table(LOCAL, ["kernel", "variant", *PRODUCT, "loads", "multiply_adds", *WHY]),
 }  # fmt: skip
 COLUMNS = {name: table.columns for name, table in TABLES.items()}

@@ -18,7 +18,7 @@ import pandas as pd
 from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.dataset.tables import product_of
+from matmul_sweep.experiment.dataset.tables import COUNTED, product_of
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import gpu_product
@@ -30,10 +30,6 @@ from matmul_sweep.process.files import read_json
 SEED, SIZE = 2026, 4096
 LARGEST_S = 170.0  # ncu's time for everything
 MARKER = "empty"  # a kernel of the instruments
-STALLS = (
-    "barrier", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "mio_throttle",
-    "not_selected", "no_instruction", "short_scoreboard", "wait",
-)  # fmt: skip
 ACTIVE = "avg.pct_of_peak_sustained_active"
 ELAPSED = "avg.pct_of_peak_sustained_elapsed"
 DURATION = "duration_ns"
@@ -57,8 +53,9 @@ MEANS = {
     "issue_percent": f"smsp__issue_active.{ACTIVE}",
     "occupancy_percent": f"sm__warps_active.{ACTIVE}",
     **{
-        f"stall_{name}": f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio"
-        for name in STALLS
+        name: f"smsp__average_warps_issue_{name.replace('stall', 'stalled')}_per_issue_active.ratio"
+        for name, unit in COUNTED.items()
+        if unit == "warps"
     },
 }
 METRICS = SUMS | MEANS

@@ -17,6 +17,7 @@ from matmul_sweep.experiment.dataset.words import POWER, REASONS, THERMAL
 BITS = {
     name: getattr(pynvml, f"nvmlClocksThrottleReason{reason}") for name, reason in REASONS.items()
 }
+PERIOD_S = 0.02  # between two readings
 
 
 class Reading(NamedTuple):
@@ -44,17 +45,16 @@ class State:
 
 
 class Recorder(threading.Thread):
-    """Reads the card's state every `period` seconds until stopped; without NVML it reads
-    nothing."""
+    """Reads the card's state every PERIOD_S until stopped; without NVML it reads nothing."""
 
-    def __init__(self, handle: Any, period: float = 0.02) -> None:
+    def __init__(self, handle: Any) -> None:
         super().__init__(daemon=True)
-        self.handle, self.period = handle, period
+        self.handle = handle
         self.readings: list[Reading] = []
         self.finished = threading.Event()
 
     def run(self) -> None:
-        while self.handle and not self.finished.wait(self.period):
+        while self.handle and not self.finished.wait(PERIOD_S):
             self.readings += self.now()
 
     def read(self) -> Reading:

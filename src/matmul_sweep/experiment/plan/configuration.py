@@ -12,7 +12,7 @@ from matmul_sweep.launch.device import gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import checked, one_of
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
@@ -41,10 +41,8 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
     for name in config["sweeps"]:
         where = f"{origin}: sweeps.{name}"
-        try:
+        with naming(f"{where}.shapes"):
             sweep = sweep_of(config, name)
-        except UserError as error:
-            raise UserError(f"{where}.shapes: {error}") from None
         check_sweep(sweep, catalogue, where)
     return catalogue
 
@@ -71,10 +69,8 @@ def check_kernels(
     """
     possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
     for name in kernels if kernels != "all" else ():
-        try:
+        with naming(where):
             variant = catalogue.variant(name)
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from None
         if variant.kernel.name not in possible:
             raise UserError(
                 f"{where}: '{name}' does not compute {operation}; {', '.join(possible)} do"
@@ -88,10 +84,8 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
     operation = sweep["operation"]
     for key in ("shapes", "cpu_without", "verify_shapes"):
         for position, text in enumerate(sweep[key]):
-            try:
+            with naming(f"{where}.{key}[{position}]"):
                 parse_shape(text, operation)
-            except UserError as error:
-                raise UserError(f"{where}.{key}[{position}]: {error}") from None
     for key in ("kernels", "copies", "cold"):
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:

@@ -1,16 +1,7 @@
 """The keys of the configuration, config/config.yaml and what --configfile and --config add: what
 each means, and what it may be. Whoever checks imports it, because pydantic takes its time."""
 
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    TypeAlias,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict

@@ -22,7 +22,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
+from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit, named_commit
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
 from matmul_sweep.experiment.plan import cluster, configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
@@ -173,10 +173,13 @@ class Run:
     def check(self, rules: set[str]) -> None:
         """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
         now what would keep a set of theirs from being published."""
-        if rules & ON_GPU and commit()["dirty"] and self.device == GPU:
-            print(UNPUBLISHABLE, file=sys.stderr)
-        if not self.sent_off() and self.device == GPU and rules & ON_GPU:
-            configuration.check_gpu()
+        if rules & ON_GPU:
+            named_commit()  # refuses what is none
+        if rules & ON_GPU and self.device == GPU:
+            if commit()["dirty"]:
+                print(UNPUBLISHABLE, file=sys.stderr)
+            if not self.sent_off():
+                configuration.check_gpu()
         if self.device == CPU and "compare" in rules:
             raise UserError(
                 "compare: there is no GPU here, and the published data sets were measured on GPUs; "

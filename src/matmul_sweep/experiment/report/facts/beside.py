@@ -130,9 +130,6 @@ def loads(results: Results) -> list[dict[str, Any]]:
     multiply-add."""
     rows = results.loads[(results.loads.status == "ok") & (results.loads.operation == GEMM.name)]
     return [
-        {
-            "title": results.title(row.kernel),
-            "each": float(row.loads) / float(row.multiply_adds),
-        }
+        {"title": results.title(row.kernel), "each": float(row.loads) / float(row.multiply_adds)}
         for _, row in rows.drop_duplicates("kernel").iterrows()
     ]

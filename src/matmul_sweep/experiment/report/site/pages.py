@@ -140,11 +140,6 @@ def marked_up(text: str, mark: str, tag: str) -> Markup:
     return Markup(re.sub(rf"{mark}(.+?){mark}", rf"<{tag}>\1</{tag}>", str(escape(text))))
 
 
-def highlighted(code: str) -> Markup:
-    """A kernel's code with the kinds of its words marked."""
-    return Markup(highlight(code, CppLexer(), HIGHLIGHTED))
-
-
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(TEMPLATES),
     undefined=jinja2.StrictUndefined,
@@ -161,7 +156,7 @@ ENVIRONMENT.globals |= {
 ENVIRONMENT.filters |= {
     "coded": lambda text: marked_up(text, "`", "code"),
     "emphasised": lambda text: marked_up(text, r"\*", "em"),
-    "highlighted": highlighted,
+    "highlighted": lambda code: Markup(highlight(code, CppLexer(), HIGHLIGHTED)),
     "num": lambda x: "–" if x is None else significant(x),
     "percent": lambda x: f"{x:.0%}",
     "two": lambda x: significant(x, 2) if x < 100 else f"{x:.0f}",
