@@ -20,8 +20,8 @@
 //             (Launches that overlap in ../instructions.cuh). Then
 //               1. The consumers of a block meet: nobody reads the ring any more. They write their sums there.
 //               2. The cluster meets.
-//               3. Each consumer adds what the same thread of each block has for its block's columns, and
-//                  stores it.
+//               3. Each consumer adds what the same thread of each block has for its block's columns, from its
+//                  own block on, so that no two read the same one at a time, and stores the sum.
 //               4. The cluster meets: nobody reads another block's sums any more.
 //
 // Where       compute_together, leave_sums (step 1) and store_total (step 3) in HopperTile (../hopper_tile.cuh)
@@ -30,7 +30,9 @@
 //
 // Traffic     2k(1/TILE_M + 1/TILE_N) bytes from the L2 per element of C, and 4(SPLITS - 1) between blocks.
 // Removes     The idle multiprocessors where C is small and k long.
-// Limit       What does not shrink with k: a launch, the first slabs, and the exchange of the sums.
+// Limit       What does not shrink with k: a launch, the first slabs, and the exchange of the sums, of which a
+//             multiprocessor gets some 25 bytes a nanosecond from others: 4·TILE_M·TILE_N bytes take 0.7 µs for
+//             64×64 and 2.6 for 128×128.
 #include "../hopper_tile.cuh"
 
 struct Tiling : HopperTiling {

@@ -80,11 +80,11 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         (clusters(3, "MULTIPROCESSORS // 3 * 3"), "192x64x100", [26, 0, 0, 0], 2, 0, 0),
         # Five clusters' tiles for four clusters, in stretches.
         (clusters(2) | TWO | {"shares": "stretches"}, "320x64x128", [20, 20, 0, 0], 3, 1, 0),
-        # Four tiles in two parts each: two blocks on each multiprocessor.
-        ({"cluster": 2, "shares": "cluster"}, "128x64x128", [8, 8, 0, 0], 1, 1, 1),
+        # Four tiles in two parts each: two blocks on each multiprocessor, and two ends of tiles.
+        ({"cluster": 2, "shares": "cluster"}, "128x64x128", [8, 8, 0, 0], 2, 1, 1),
         ({"shares": "cluster"}, "64x64x128", [16, 0, 0, 0], 1, 0, 0),
         # Clusters of four cannot have all twelve places: two run at once, and the third one later.
-        (WAVES | {"cluster": 4, "shares": "cluster"}, "96x64x128", [8, 4, 4, 0], 1, 1, 3),
+        (WAVES | {"cluster": 4, "shares": "cluster"}, "96x64x128", [8, 4, 4, 0], 3, 1, 3),
         # Two teams share out 13 slabs.
         (TEAMS, "32x64x100", [7, 0, 0, 0], 1, 0, 0),
         # Two tiles for eight blocks: four splits of 16 slabs. Five: no block to spare. Nine: one

@@ -40,7 +40,7 @@ class Work:
     third_slabs: float  # of a third one
     further_slabs: float  # of all others that run beside them
     mean_slabs: float  # of all blocks, by multiprocessors: all read the same L2
-    tiles: float  # that it stores
+    tiles: float  # of which it stores all or, in a cluster, a part
     waits: float  # 1 if blocks share a tile, so that one waits for the others
     sums: float  # tiles of sums that a block adds to its own
     megabytes: float  # of all matrices
