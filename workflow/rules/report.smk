@@ -24,8 +24,8 @@ rule tabulate:
     message:
         "compute the tables of {wildcards.dataset}"
     shell:
-        "python {input.program[0]:q} --data {params.data:q} --documents {input.documents:q}"
-        " --beside {params.beside:q} --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
+        "python {input.program[0]:q} --data {params.data:q} --catalogue {input.catalogue:q}"
+        " --beside {params.beside:q} --output {output:q} --log {log:q}"
 
 
 rule typeset:
