@@ -27,7 +27,6 @@ from matmul_sweep.experiment.report.blocks import BLOCKS
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.published import (
-    DataSet,
     full_libraries,
     in_order,
     ladder,
@@ -52,13 +51,13 @@ def told_views(results: Results) -> list[Results]:
     return [view for view in views if len(view.summary) and not view.overlaps]
 
 
-def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
+def pictures(results: Results) -> list[tuple[str, str]]:
     """The files of the documents' chart and of the first operation's steps, as far as the set has
     them, each with what it shows."""
     named = [(TIMES, "Time against n")]
     for view in told_views(results)[:1]:
         named.append((picture_of(view.product), f"{view.product.title} step by step"))
-    return [(name, words) for name, words in named if (folder / name).exists()]
+    return [(name, words) for name, words in named if (results.folder / name).exists()]
 
 
 def claims(results: Results) -> dict[str, Any]:
@@ -122,16 +121,16 @@ BLOCKS.globals |= {
 BLOCKS.filters |= {"cell": lambda text: text.replace("|", "\\|"), "significant": significant}
 
 
-def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:
+def block(name: str, page: Path, data_sets: Sequence[Results]) -> str:
     """The text between the markers of that name on a page."""
     return BLOCKS.get_template(f"{name}.md").render(
         quoted=quoted(data_sets),
-        tried=tried(results for _, results in in_order(data_sets)),
+        tried=tried(in_order(data_sets)),
         at=lambda path: os.path.relpath(path, page.parent),
     )
 
 
-def pages(data_sets: Sequence[DataSet]) -> dict[Path, str]:
+def pages(data_sets: Sequence[Results]) -> dict[Path, str]:
     """The new text of the pages."""
     written = {}
     for name, page in {"published": README, "ladder": KERNELS}.items():
@@ -149,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
 
     catalogue = load_catalogue(options.catalogue)
-    data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
+    data_sets = [load_results(folder, catalogue) for folder in options.data]
     for page, text in pages(data_sets).items():
         write_text(text, page)
         print(f"wrote the results into {page}")

@@ -68,16 +68,15 @@ def main() -> None:
 
     catalogue = load_catalogue(options.catalogue)
     new = read(options.b, catalogue)
-    folders = [reference_folder(options.a, new.device), options.b]
-    if folders[0].resolve() == folders[1].resolve():
+    folder = reference_folder(options.a, new.device)
+    if folder.resolve() == options.b.resolve():
         raise UserError(f"{options.b}: given as both A and B; name two data sets")
-    reference = read(folders[0], catalogue)
+    reference = read(folder, catalogue)
     what = chosen_values(options.what, reference, new)
-    points, lacking = common_points(what, folders, [reference, new], options.tolerance)
+    points, lacking = common_points(what, [reference, new], options.tolerance)
     variants = compare_variants(points, options.tolerance)
 
-    sources = [side_line(side) for side in (reference, new)]
-    print(f"A {folders[0]}: {sources[0]}\nB {folders[1]}: {sources[1]}")
+    print(f"A {folder}: {side_line(reference)}\nB {options.b}: {side_line(new)}")
     said = [heading(what, reference, new), summary_line(points, variants), lacking]
     print("\n".join([*filter(None, said), *variant_lines(variants)]))
     if options.csv:

@@ -12,15 +12,15 @@ from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.facts.published import DataSet, quoted
+from matmul_sweep.experiment.report.facts.published import quoted
 from matmul_sweep.experiment.report.site.pages import SETS, site
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import whole_file, write_text
 
 
-def leading(sets: Sequence[DataSet]) -> Results:
+def leading(sets: Sequence[Results]) -> Results:
     """The published set that the README quotes. Raises UserError if there is none."""
-    for _, results in quoted(sets):
+    for results in quoted(sets):
         return results
     raise UserError("there is no data set: name one with --data, or publish one")
 
@@ -36,7 +36,7 @@ def main() -> None:
     options = arguments.parsed(parser)
 
     catalogue = load_catalogue(options.catalogue)
-    sets = [(folder, load_results(folder, catalogue)) for folder in options.published]
+    sets = [load_results(folder, catalogue) for folder in options.published]
     shown = load_results(options.data, catalogue) if options.data else leading(sets)
     for name, text in site(with_others(shown, options.published), sets, options.mistakes).items():
         write_text(text, options.output / name)

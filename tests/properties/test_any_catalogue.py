@@ -46,7 +46,6 @@ def test_each_tiling_is_a_variant_that_fits_or_the_entry_is_refused(file, entry)
         variants = load_catalogue(file)["mine"].variants
     except UserError as error:
         assert str(error).startswith(f"{file}: mine")
-        assert len(str(error).splitlines()) == 1
         return
     assert [variant.tiling for variant in variants] == [*entry["tilings"]]
     for variant in variants:

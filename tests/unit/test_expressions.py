@@ -1,5 +1,7 @@
 """Whole-number expressions of compile-time parameters."""
 
+import re
+
 import pytest
 
 from matmul_sweep.catalogue.expressions import evaluate
@@ -13,7 +15,5 @@ PARAMETERS = {"TILE_WIDTH": 32, "R": 3}
     ["TILE", "TILE_WIDTH ** 2", "TILE_WIDTH / 2", "-R", "1.5", "f(1)", "R //", "(R", "R // 0", ""],
 )
 def test_anything_else_is_refused_by_name(expression):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=re.escape(f"'{expression}'")):
         evaluate(expression, PARAMETERS)
-    assert f"'{expression}'" in str(caught.value)
-    assert "\n" not in str(caught.value)

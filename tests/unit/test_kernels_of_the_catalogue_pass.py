@@ -63,6 +63,5 @@ def test_a_kernel_of_the_catalogue_is_correct(kernel):
 
 @pytest.mark.parametrize("kernel", TAKE_MORE, ids=lambda kernel: kernel.name)
 def test_a_kernel_that_takes_more_is_said_to(kernel):
-    with pytest.raises(UserError, match="cannot be tried alone") as refusal:
+    with pytest.raises(UserError, match="cannot be tried alone"):
         judge(kernel.code, settings_of(kernel))
-    assert "\n" not in str(refusal.value)

@@ -23,13 +23,13 @@ LINES, WORDS = 110, 1100  # of the README at most
 
 
 def sentences(results: Results) -> list[str]:
-    text = readme.block("published", readme.README, [(results.folder, results)])
+    text = readme.block("published", readme.README, [results])
     return [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_the_pages_say_what_was_published():
     catalogue = load_catalogue()
-    data_sets = [(folder, load_results(folder, catalogue)) for folder in PUBLISHED_SETS]
+    data_sets = [load_results(folder, catalogue) for folder in PUBLISHED_SETS]
     for page, text in readme.pages(data_sets).items():
         assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
@@ -103,7 +103,7 @@ def test_what_was_timed_alone_leads_beside_the_fastest_library(tmp_path, alone, 
     results = made_alone(tmp_path, ratios)
     (said,) = sentences(results)
     assert "*sgemm* reaches " in said and said.endswith(words)
-    page = readme.block("published", readme.README, [(tmp_path, results)])
+    page = readme.block("published", readme.README, [results])
     [share] = findings(results)["shares"]["gemm"]
     lead = steps.ladder(results, "gemm")["lead"]
     assert share["ratio"] == lead["speedup"]["ratio"] == min(alone.values(), default=1.3)
@@ -111,7 +111,7 @@ def test_what_was_timed_alone_leads_beside_the_fastest_library(tmp_path, alone, 
     here = results.of("gemm").at_compared(results.launches)
     here = here[(here.kernel == "sgemm") & (here.cache == [*ratios][-1])]
     assert lead["rate"] in [*here.tflops]
-    (entry,) = entries([(tmp_path, results)])
+    (entry,) = entries([results])
     assert entry["fastest"][0].endswith(", alone") == ("alone on the card" in page) == bool(alone)
 
 
@@ -122,15 +122,15 @@ def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path):
     assert sentences(results) == []
     told = {name: not steps.ladder(results, name)["overlaps"] for name in OPERATIONS}
     assert {name for name, own in told.items() if own} == {"gemm", "gram"}  # on page 1
-    (entry,) = entries([(tmp_path, results)])
+    (entry,) = entries([results])
     assert entry["fastest"] == []
 
 
-def dated(folder: Path, date: str, earlier: bool = False) -> tuple[Path, Results]:
+def dated(folder: Path, date: str, earlier: bool) -> Results:
     """A data set of this day, of today's kernels or of earlier ones."""
     results = made_up(folder, kernels=["naive", "cublas_sgemm"])
     device = results.device | {"date": date, "gpu": f"GPU of {date}"}
-    return folder, dataclasses.replace(results, device=device, earlier=earlier)
+    return dataclasses.replace(results, device=device, earlier=earlier)
 
 
 SPEEDUPS = {

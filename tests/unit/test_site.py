@@ -35,9 +35,9 @@ PHONE = 390  # pixels
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """The site of a published set."""
-    sets = [(folder, load_results(folder, the_catalogue())) for folder in PUBLISHED_SETS]
-    results = next(own for folder, own in sets if folder == H200)
-    return site(with_others(results, [folder for folder, _ in sets]), sets, COMMITTED)
+    sets = [load_results(folder, the_catalogue()) for folder in PUBLISHED_SETS]
+    results = next(own for own in sets if own.folder == H200)
+    return site(with_others(results, PUBLISHED_SETS), sets, COMMITTED)
 
 
 def first_page(results: Results) -> str:

@@ -1,6 +1,7 @@
 """What a run decides for the rules of the workflow, without a run of Snakemake."""
 
 import copy
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from support import DEFAULT
 
+from matmul_sweep.experiment.dataset import provenance
 from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.plan import configuration
@@ -165,6 +167,25 @@ def test_what_cannot_be_published_is_said_before_it_is_measured(
     assert ("`publish` will refuse it" in capsys.readouterr().err) == told
     run.check({"draw_figures"})
     assert not capsys.readouterr().err
+
+
+def test_git_tells_the_commit_and_whether_files_differ_from_it(monkeypatch, tmp_path):
+    """Nothing in a folder that only lies in a clone."""
+    monkeypatch.delenv(COMMIT_VARIABLE, raising=False)
+    git = ["git", "-C", tmp_path, "-c", "user.name=me", "-c", "user.email=me@here"]
+    unknown, folder = {"commit": "unknown", "dirty": True}, tmp_path / "folder"
+    folder.mkdir()
+    for command in (["init"], ["commit", "--allow-empty", "-m", "the first"]):
+        monkeypatch.setattr(provenance, "ROOT", tmp_path)
+        assert commit() == unknown
+        subprocess.run([*git, *command], check=True, capture_output=True)
+        monkeypatch.setattr(provenance, "ROOT", folder)
+        assert commit() == unknown
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert commit() == {"commit": head.strip(), "dirty": False}
+    (tmp_path / "new").touch()
+    assert commit() == {"commit": head.strip(), "dirty": True}
 
 
 def test_the_variable_of_the_commit_leads_and_is_refused_before_a_job_if_it_is_no_whole_one(

@@ -113,24 +113,23 @@ def heading(what: str, reference: Results, new: Results) -> str:
 
 
 def common_points(
-    what: str, folders: Sequence[Path], sides: Sequence[Results], tolerance: float
+    what: str, sides: Sequence[Results], tolerance: float
 ) -> tuple[pd.DataFrame, str | None]:
     """compare_points of A and B, and a line on the points that B lacks, if any.
 
     Raises UserError if there is nothing to compare.
     """
     values = [VALUES[what](side) for side in sides]
-    for folder, side, table in zip(folders, sides, values, strict=True):
+    for side, table in zip(sides, values, strict=True):
         if table.empty:
             raise UserError(
-                f"{folder}: has no kernel {what} of {processor(side.device)}; compare data sets of "
-                "one device, or of GPUs, because only they have ratios"
+                f"{side.folder}: has no kernel {what} of {processor(side.device)}; compare data "
+                "sets of one device, or of GPUs, because only they have ratios"
             )
     points = compare_points(values[0], values[1], tolerance)
     if points.empty:
-        raise UserError(
-            f"{folders[0]} and {folders[1]}: no common point; measure the same kernels and shapes"
-        )
+        both = " and ".join(str(side.folder) for side in sides)
+        raise UserError(f"{both}: no common point; measure the same kernels and shapes")
     return points, lacking_line(*values)
 
 

@@ -1,6 +1,6 @@
 """The published data sets: which of them is quoted, and what each shows first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,35 +35,33 @@ from matmul_sweep.experiment.report.numbers import borne_out, significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 
-DataSet = tuple[Path, Results]
 
-
-def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
+def quoted(data_sets: Iterable[Results]) -> list[Results]:
     """The data set for the README: the newest with today's kernels, or else the newest; None if
     nothing is published."""
     return in_order(data_sets)[:1]
 
 
-def in_order(data_sets: Sequence[DataSet]) -> list[DataSet]:
+def in_order(data_sets: Iterable[Results]) -> list[Results]:
     """Those with today's kernels first, then the newest."""
-    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
-    return sorted(newest, key=lambda one: one[1].earlier)
+    newest = sorted(data_sets, key=lambda one: str(one.device.get("date")), reverse=True)
+    return sorted(newest, key=lambda one: one.earlier)
 
 
 def stand_in(results: Results) -> Results | None:
     """The published set whose times stand for those that a data set lacks: of those beside it the
     one that the README would quote."""
-    return next((other for _, other in quoted([(one.folder, one) for one in results.others])), None)
+    return next(iter(quoted(results.others)), None)
 
 
-def entries(data_sets: Sequence[DataSet]) -> list[dict[str, Any]]:
+def entries(data_sets: Iterable[Results]) -> list[dict[str, Any]]:
     """The sets, the current one first, then the newest, in words; a word between asterisks is
     emphasised. Raises UserError for two sets of one device."""
     folders: dict[str, Path] = {}
     found = []
     ordered = in_order(data_sets)
-    for folder, results in ordered:
-        name = published_name(results.device)
+    for results in ordered:
+        folder, name = results.folder, published_name(results.device)
         if name in folders:
             raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
         folders[name] = folder
@@ -75,7 +73,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[dict[str, Any]]:
                 "kernels": version_words(results)
                 or f"this version's, commit {short_commit(results.device)}",
                 "fastest": list(fastest_kernels(results)),
-                "beside": beside(ordered[0][1], results),  # the current set
+                "beside": beside(ordered[0], results),  # the current set
                 "files": files(folder),
             }
         )

@@ -67,14 +67,9 @@ def gap(ax: Axes) -> float:
     return SMALL_TEXT / 72 * 1.25 / height
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Ascending positions near `wanted` (ascending, from 0 on) at least `gap` apart, none above
-    1."""
-    placed: list[float] = []
-    for y in wanted:
-        placed.append(max(y, placed[-1] + gap) if placed else max(y, 0.0))
-    ceiling = 1.0
-    for i in reversed(range(len(placed))):
-        placed[i] = min(placed[i], ceiling)
-        ceiling = placed[i] - gap
-    return placed
+def spread(wanted: Sequence[float], gap: float) -> np.ndarray:
+    """Ascending positions near `wanted` (ascending, from 0 on) at least `gap` apart, none above 1:
+    each is raised above the one before it, and all are lowered as far as those above need."""
+    steps = gap * np.arange(len(wanted))
+    raised = steps + np.maximum.accumulate(np.maximum(wanted, 0) - steps)
+    return np.minimum(raised, 1 - steps[::-1])

@@ -24,7 +24,7 @@ from matmul_sweep.experiment.report.facts.banks import banks
 from matmul_sweep.experiment.report.facts.bars import bars
 from matmul_sweep.experiment.report.facts.beside import ladders, published
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
-from matmul_sweep.experiment.report.facts.published import DataSet, entries
+from matmul_sweep.experiment.report.facts.published import entries
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import operations
 from matmul_sweep.experiment.report.facts.ways import WAYS, speedups, widest
@@ -49,7 +49,7 @@ HIGHLIGHTED = HtmlFormatter(nowrap=True)
 STRAIGHT = re.compile(r"<(script|style|code|pre)\b.*?</\1>|<[^>]*>|(?<=\w)('|&#39;)", re.DOTALL)
 
 
-def site(results: Results, sets: Sequence[DataSet], mistakes: Path) -> dict[str, str]:
+def site(results: Results, sets: Sequence[Results], mistakes: Path) -> dict[str, str]:
     """The text of each page, by its name. `sets`: the published data sets, which the page of the
     cards lists; `mistakes`: the folder of the gallery's results."""
     filled = {
