@@ -30,6 +30,8 @@ from matmul_sweep.experiment.report.numbers import ends, known, significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.shapes import Shape
 
+CLEAR = 1.01  # times the rate: a difference that is told
+
 
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step of an operation in the data set, and what all of them gain."""
@@ -185,8 +187,8 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
     the fastest library routine that fills C, from the same launches, the errors of both, the
     memory that it needs beside its matrices, the shapes at which the library is faster, and alone
-    the kernel that is `ahead` of a dispatch that leads. None if there is no such kernel, and
-    without a speed-up if no library was timed with it."""
+    the kernel that is clearly `ahead` of a dispatch that leads. None if there is no such kernel,
+    and without a speed-up if no library was timed with it."""
     best, every = leading_own(results, arithmetic), compared_leads(results, arithmetic)
     alone = (every.cache == "alone") & every.kernel.map(results.hand_written).astype(bool)
     own = every[alone].nlargest(1, "tflops")
@@ -208,7 +210,7 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
             "slower_at": [size_name(shape) for shape in shapes_of(every[every.ratio_high < 1])],
             "ahead": [
                 {"kernel": named(results, top.kernel), "rate": top.tflops * factor}
-                for top in own[own.tflops > row.tflops].itertuples()
+                for top in own[own.tflops > CLEAR * row.tflops].itertuples()
             ],
         }
     return None
