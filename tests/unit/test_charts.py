@@ -299,7 +299,7 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
     assert [bar.get_width() for bar in joule.patches] == pytest.approx(joules)
 
 
-def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
+def test_a_figure_says_how_it_was_timed_and_on_how_many_cards(tmp_path):
     results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
     results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
     times, rate, steps = (
@@ -308,7 +308,7 @@ def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path):
     )
     assert times.endswith("in turn, hot · 2 cards")
     for said in (rate, steps):
-        assert said.endswith("commit 0123456 · alone, at its own clock")
+        assert said.endswith("commit 0123456 · alone, at its own clock · 2 cards")
     few = made_up(tmp_path / "few", kernels=PAIRED, caches=["alone", "hot"],
                   change=lambda rows: rows[(rows.cache == "hot") | (rows.n > 1000)])  # fmt: skip
     assert "in turn, hot" in words_of(FIGURES["rate"](few))

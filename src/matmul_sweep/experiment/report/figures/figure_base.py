@@ -5,7 +5,6 @@ interval and label of a kernel.
 import dataclasses
 from collections.abc import Callable, Iterator, Sized
 from functools import partial
-from operator import attrgetter
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -28,8 +27,26 @@ from matmul_sweep.operations.operation import Operation
 
 Draw = Callable[[Results], Figure]
 Rows = Callable[[Results], pd.DataFrame]
-LEADS: Rows = attrgetter("leads")
+JOB = ["sweep", "variant"]
 FIGURES: dict[str, Draw] = {}
+
+
+def of_one_card(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each kernel those of the card that has most of them: cards of one model differ, and a line
+    through points of two would tell of that."""
+    cards = rows.merge(results.jobs, "left", JOB).uuid.fillna("").set_axis(rows.index)
+    most = cards.groupby(rows.kernel).transform(lambda own: own.mode().iloc[0])
+    return rows[cards == most]
+
+
+def in_turn(results: Results) -> pd.DataFrame:
+    """The rows that times are of, each kernel's of one card."""
+    return of_one_card(results, results.timed())
+
+
+def leading(results: Results) -> pd.DataFrame:
+    """The rows that compare kernels, each kernel's of one card."""
+    return of_one_card(results, results.leads)
 
 
 class NothingToDraw(Exception):
@@ -43,7 +60,7 @@ def need(found: Sized, why: str) -> None:
 
 
 def figure(
-    title: str, *operations: Operation, reduced: bool = False, of: Rows | None = Results.timed
+    title: str, *operations: Operation, reduced: bool = False, of: Rows | None = in_turn
 ) -> Callable[[Draw], Draw]:
     """Register a figure of each of these operations, or (of none) of everything timed, by the
     operation's prefix and the function's name. It has the theme, its title, in which `{product}`
@@ -81,12 +98,15 @@ def source_line(results: Results) -> str:
 def way_note(results: Results, rows: pd.DataFrame | None) -> str:
     """How the GPU's kernel times among these rows were measured, if it is one way for all, and on
     how many cards, because two jobs may have had two."""
-    caches = [] if rows is None else sorted(set(rows.cache[results.gpu(rows)]))
+    if rows is None:
+        return ""
+    own = rows[results.gpu(rows)]
+    caches, jobs = sorted(set(own.cache)), own[JOB].drop_duplicates()
     words = {"alone": " · alone, at its own clock",
              "hot": " · in turn, hot",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
-    several = caches != ["alone"] and len(results.cards) > 1
-    cards = f" · {len(results.cards)} cards" if several else ""
+    count = results.jobs.merge(jobs).uuid.nunique()
+    cards = f" · {count} cards" if count > 1 else ""
     return "".join([*(words[cache] for cache in caches), cards])
 
 

@@ -21,7 +21,9 @@ from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, of_peak
 from matmul_sweep.experiment.report.figures.figure_base import (
     figure,
+    in_turn,
     kernel_lines,
+    leading,
     name_lines,
     need,
     rated,
@@ -37,9 +39,10 @@ A_LINE = 3  # sizes
 def over_sizes(results: Results) -> pd.DataFrame:
     """What is drawn of an operation over sizes: what leads, if it is of enough squares for a line,
     with the libraries that were timed alone beside kernels only, else what was timed in turn."""
-    if squares(results.leads).n.nunique() < A_LINE:
-        return results.timed()
-    return pd.concat([results.leads, rivals_of(results, results.leads)], ignore_index=True)
+    leads = leading(results)
+    if squares(leads).n.nunique() < A_LINE:
+        return in_turn(results)
+    return pd.concat([leads, rivals_of(results, leads)], ignore_index=True)
 
 
 def rivals_of(results: Results, rows: pd.DataFrame) -> pd.DataFrame:

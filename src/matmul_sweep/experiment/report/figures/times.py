@@ -26,7 +26,7 @@ from matmul_sweep.experiment.report.facts.documents import document_times
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines
+from matmul_sweep.experiment.report.figures.figure_base import figure, in_turn, look, name_lines
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import UNITS, in_unit, significant
 from matmul_sweep.operations.gemm import GEMM
@@ -48,7 +48,7 @@ def times_of(
     set which has these times, or empty if they were measured here."""
 
     def chosen(source: Results, card: str) -> pd.DataFrame:
-        rows = select(fastest(source.timed()))
+        rows = select(fastest(in_turn(source)))
         rows = rows[rows.kernel.isin(kernels) & (rows.n <= most)]
         hot = thermally_throttled(rows.throttled)
         return rows[["kernel", "n", "time_ms", "time_low_ms"]].assign(hot=hot, card=card)
