@@ -325,6 +325,12 @@ void go(float* A, float* B, float* C, int n)
     "what C is compared with": (kernel(kind="float").replace("    float sum", "    if (n == 0) "
         "C[0] = 0;\n    float sum") + "void go(float* a, int n) { cudaMemset(a, 0, 4); f<<<dim3("
         "n, n), 1>>>(0, 0, a, n); }", "", "f is correct(?!(?s:.*)adds to C)"),
+    "one thread beside a macro of other kernels, and C cleared by its rows": (
+        "#define OWN threadIdx.x + blockIdx.x\n" + kernel().replace(
+        "    int i", "    for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {\n//").replace(
+        "C[i * n + j] = sum;", "C[i * n + j] += sum; }") + "void go(float* A, float* B, float* C, "
+        "int n) { cudaMemset2D((void*)C, 4 * n, 0, 4 * n, n); f<<<1, 1>>>(A, B, C, n); }", "",
+        r"f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads(?s:.*)It adds to C, which the program"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
@@ -960,6 +966,10 @@ QUESTIONS = {
     "structs of which nobody knows whether all are square": (
         SQUARE_STRUCTS, "right at square shapes: which does its program have? Say for instance "
         "m=A.height n=A.height k=A.height after"),
+    "sizes of names without a meaning, right where two are alike": (
+        rectangular(parameters=f"{MATRICES}, int lda, int ldb, int ldc, int s, int t, int u",
+        a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]", m="s", n="u", k="t"),
+        "takes s, t, u: which is which"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
                "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),

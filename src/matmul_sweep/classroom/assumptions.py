@@ -44,7 +44,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     named = {p.role for p in bench.signature.parameters} & {*"mnk"}
 
     def tells(shape: Shape) -> bool:
-        return not unsure or len({getattr(shape, role) for role in named}) > 1
+        return not unsure or len({getattr(shape, role) for role in named}) == len(named)
 
     was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
         fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()

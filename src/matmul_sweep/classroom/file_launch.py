@@ -297,7 +297,8 @@ def zeroes(source: Source, c: str) -> bool:
     host = source.bare
     for kernel in source.kernels.values():
         host = host.replace(kernel.body, "")
-    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
+    memset = r"\bcudaMemset(2D)?(?:Async)?\s*\(\s*([^,]+),(?(1)[^,]+,)\s*0"  # behind the pitch
+    cleared = [name for _, name in re.findall(memset, host)]
     copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     names += cleared_by_kernels(source, host)

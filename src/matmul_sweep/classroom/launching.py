@@ -305,7 +305,7 @@ def likely_blocks(
 
 def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
     """Those of kernels that use the same axes of threadIdx, the commonest first."""
-    code = source.needed_by(kernel)[source]
+    code = code_of(source, kernel)
     if uses(code, "threadIdx", "z"):
         return USUAL_BOXES
     if "mma" in code and uses(code, "threadIdx", "y") and BY_WARPS.search(code):
@@ -325,7 +325,7 @@ def other_blocks(
 
 def counts_by_x(source: Source, kernel: Kernel) -> bool:
     """Whether a kernel's threads are in a line."""
-    return not uses(source.needed_by(kernel)[source], "threadIdx", "[yz]")
+    return not uses(code_of(source, kernel), "threadIdx", "[yz]")
 
 
 def guessed_block(
@@ -333,7 +333,7 @@ def guessed_block(
 ) -> tuple[tuple[int, ...] | None, bool]:
     """The block that a kernel's own text makes likely, if there is one, and whether no other one
     is as likely."""
-    code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
+    code, bound = code_of(source, kernel), valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
     ladder, by_warps = block_of_ladder(used), "mma" in code  # each of which has a tile
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
@@ -406,6 +406,17 @@ def without_aliases(body: str) -> str:
     return body
 
 
+def code_of(source: Source, kernel: Kernel) -> str:
+    """What a kernel uses of its file, without comments and the macros that it does not name."""
+    left_out = r"(?m)^[ \t]*#[ \t]*define\b(?:.*\\\n)*.*|//.*|/\*(?s:.*?)\*/"
+    own = re.sub(left_out, "", source.needed_by(kernel)[source])
+    code, texts = own, {name.removesuffix("()"): text for name, text in source.names.items()}
+    for _ in range(4):  # macros of macros
+        named = {*re.findall(r"\w+", code)} & texts.keys()
+        code = " ".join([own, *(texts[name] for name in sorted(named))])
+    return code
+
+
 def uses(code: str, index: str, axis: str) -> bool:
     """Whether code takes an axis of threadIdx or blockIdx."""
     return bool(re.search(rf"\b{index}\s*\.\s*{axis}\b", code))
@@ -414,7 +425,7 @@ def uses(code: str, index: str, axis: str) -> bool:
 def striding_blocks(source: Source, kernel: Kernel) -> int:
     """The blocks of a grid in a line whose threads go on by the size of the grid, 1 for a kernel
     whose threads all do the same, or 0."""
-    code = source.needed_by(kernel)[source]
+    code = code_of(source, kernel)
     if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
         return 1
     return 0 if uses(code, "blockIdx", "[yz]") else STRIDING_BLOCKS * strides(kernel)
