@@ -331,6 +331,10 @@ void go(float* A, float* B, float* C, int n)
         "C[i * n + j] = sum;", "C[i * n + j] += sum; }") + "void go(float* A, float* B, float* C, "
         "int n) { cudaMemset2D((void*)C, 4 * n, 0, 4 * n, n); f<<<1, 1>>>(A, B, C, n); }", "",
         r"f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads(?s:.*)It adds to C, which the program"),
+    "a block of half of a constant, which is none at the size 1": (
+        f"#define N 16\n{kernel()}int main() {{ size_t t = N / 2; dim3 b(t, t), g(N / t, N / t);"
+        "f<<<g, b>>>(0, 0, 0, N); }", "",
+        "f is correct as its program launches it(?s:.*)In all"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

@@ -253,6 +253,9 @@ class FileLaunch:
             what = f"the program launches blocks of {threads} threads; {of} {most}"
             return self.refused("too many threads", launched.lines[2], what, "launch fewer")
         asked = self.source.asks_for_shared
+        if threads < 1:
+            what = "the program launches blocks of 0 threads"
+            return self.refused("no threads", launched.lines[2], what, "launch one at least")
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
             what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"

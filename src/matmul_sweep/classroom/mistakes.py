@@ -21,6 +21,7 @@ from matmul_sweep.classroom.syntax import line_of
 OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
     "too many threads": "",
+    "no threads": "",
     "too much shared memory": "",
     "grid too small": "",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
