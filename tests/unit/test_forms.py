@@ -335,6 +335,17 @@ void go(float* A, float* B, float* C, int n)
         f"#define N 16\n{kernel()}int main() {{ size_t t = N / 2; dim3 b(t, t), g(N / t, N / t);"
         "f<<<g, b>>>(0, 0, 0, N); }", "",
         "f is correct as its program launches it(?s:.*)In all"),
+    "a grid exchanged, and a large square from a call": (
+        rectangular() + "void go(float* A, float* B, float* C, int m, int n, int k) { f<<<dim3("
+        "(m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, B, C, m, n, k); }\n"
+        "int main() { go(0, 0, 0, 4096, 4096, 4096); }", "",
+        "f is not correct except at the size that its program has: grid exchanged"),
+    "rows from a macro of the grid, and C with the rows of A": (
+        "#define WA 512\n#define HC 512\n#define WB WA\n" + rectangular(
+        parameters=f"{MATRICES}, int k, int n", c="C[i * k + j]").replace(
+        "    if (i >= m || j >= n) return;\n", "") + "int main() { f<<<dim3(WB / 8, HC / 8), "
+        "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
+        "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

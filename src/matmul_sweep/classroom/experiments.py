@@ -21,7 +21,7 @@ from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.signature import Signature
+from matmul_sweep.classroom.signature import Signature, small_sizes
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -190,6 +190,15 @@ class Bench:
         return self.launch.program.own_shape if self.launch.program else None
 
     @property
+    def like_own(self) -> Shape | None:
+        """The same, or one of such multiples that is cheap to try, if the program has its grid."""
+        own, program = self.own_shape, self.launch.program
+        if not own or not program or program.constant or self.is_cheap(own):
+            return own
+        sides = dict(zip(own.__match_args__, own.dimensions, strict=True))
+        return type(own)(**small_sizes(sides, self.launch.tile or ()))
+
+    @property
     def has_own_grid(self) -> bool:
         """Whether the file's launch has extents for its own size only."""
         program = self.launch.program
@@ -353,7 +362,9 @@ class Bench:
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
         for size in () if self.launch.blocks else sizes:
-            shape = self.shape(size, size, terms if size <= terms else PROBE_TERMS)
+            # A kernel of which m is not known may have only squares right.
+            square = size <= terms or self.signature.open_rows
+            shape = self.shape(size, size, size if square else PROBE_TERMS)
             depth = start.at(shape).grid[2]
             probes = [bench.run(shape, (1, 1, depth))]
             if probes[0].endless:

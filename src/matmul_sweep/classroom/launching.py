@@ -139,14 +139,17 @@ class Launch:
         """The same with a tile. A grid of the file that does not depend on the shape is for the
         file's own sizes, if these are known; or its blocks go on over any C."""
         known = replace(self, tile=tile, order=order)
-        program = self.program
-        if program is None or program.far is None or program.far.grid is None:
+        program, far = self.program, self.program.far if self.program else None
+        if program is None or far is None or far.grid is None:
             return known
-        known = replace(known, depth=program.far.grid[2])
+        own = program.own.grid
+        if own and order != LINEAR and tile[0] < EVERYTHING:
+            program = replace(program, rows=own[order == COLUMNS_FIRST] * tile[0])
+        known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known
         goes_on = strides(program.kernel)
-        return replace(known, fixed=program.far.grid) if goes_on else known
+        return replace(known, fixed=far.grid) if goes_on else known
 
 
 def launch_of(

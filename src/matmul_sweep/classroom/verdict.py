@@ -71,6 +71,7 @@ from matmul_sweep.process.limits import time_limit
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
+RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
@@ -353,7 +354,7 @@ def certain(verdict: Verdict) -> Verdict:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
-            rule=verdict.rule or "it is right at the size that its program has",
+            rule=verdict.rule or RIGHT_AT_OWN,
             remark=f"elsewhere it is wrong: {other}",
         )  # fmt: skip
     if asked := decisive(bench, mistakes[0], verdict.shapes):
@@ -370,16 +371,22 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     fine = [*map(bool, shapes.values())]
     if not own or bench.seed is not None or factors != {ALONE} or all(fine) == any(fine):
         return False
-    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
-    whole = shapes.get(own) is True or bench.launch.blocks  # some blocks do not show all of C
-    if not (whole or all(map(operator.ge, grid, bench.launch.covering(own)))):
+    if shapes.get(own) is not True and not covers(own, bench):
         return False
+    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
     one_block = bench.launch.program and bench.launch.program.one_block
-    made_for_it = of_launch[0] and (min(grid[:2]) > 1 or one_block)
+    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or one_block)
+    made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
+
+
+def covers(shape: Shape, bench: Bench) -> bool:
+    """Whether the program's grid covers C, of which some blocks do not show all."""
+    grid = bench.launch.at(shape).grid
+    return bool(bench.launch.blocks) or all(map(operator.ge, grid, bench.launch.covering(shape)))
 
 
 def minds_edges(bench: Bench) -> bool:
@@ -394,7 +401,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    own, tried = bench.own_shape, len(runs)
+    own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
@@ -424,8 +431,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
     told = [worst, *(one for one in ordered if worth_telling(one, worst))]
+    at_own = own and bench.seed is None and shapes.get(own) and covers(own, bench)
     return replace(
-        verdict, status=WRONG, rule=rule_of(shapes, bench), shapes=shapes,
+        verdict, status=WRONG, shapes=shapes,
+        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
