@@ -346,6 +346,10 @@ void go(float* A, float* B, float* C, int n)
         "    if (i >= m || j >= n) return;\n", "") + "int main() { f<<<dim3(WB / 8, HC / 8), "
         "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
         "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
+    "C that is cleared, and read in vain": (kernel().replace("float sum", "float old = C[i * n + j];"
+        " float sum").replace("= sum;", "= old * 0 == 0 ? sum : sum;") + "void go(float* C, int n) "
+        "{ cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
+        "f is correct(?!(?s:.*)adds to C)"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

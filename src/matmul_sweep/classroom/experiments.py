@@ -115,14 +115,16 @@ class Run:
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
     tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
-    C holds zeros before a launch, although no program in the file sees to that. built: the
-    signature for which the executable was compiled, if the program's is another by now."""
+    C holds zeros before a launch, although no program in the file sees to that. dirty: whether it
+    does not, although one does. built: the signature for which the executable was compiled, if the
+    program's is another by now."""
 
     program: Program
     executable: Path
     launch: Launch
     probes: tuple[Run, ...] = ()
     cleared: bool = False
+    dirty: bool = False
     built: Signature | None = None
     seed: int | None = None  # of strict grading
     narrow: bool = False
@@ -296,6 +298,8 @@ class Bench:
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches, or its caller has to."""
+        if self.dirty:
+            return False
         program = self.program.in_file
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
         return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
