@@ -350,6 +350,13 @@ void go(float* A, float* B, float* C, int n)
         " float sum").replace("= sum;", "= old * 0 == 0 ? sum : sum;") + "void go(float* C, int n) "
         "{ cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
         "f is correct(?!(?s:.*)adds to C)"),
+    "remainders of terms": (
+        kernel(SQUARE.replace("float", "int"), kind="int").replace(
+        "sum += int(A[i * n + p]) * int(B[p * n + j])", "sum += (A[i * n + p] * B[p * n + j]) % 50"),
+        "", "f is not correct: wrong result, line 6, at"),
+    "whole numbers beside another mistake": (
+        kernel(n="n + 1").replace("float sum", "int sum"), "",
+        "f is not correct: out of bounds(?s:.*)Also: wrong result in line 5(?s:.*)sum is of int"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

@@ -70,6 +70,8 @@ SAYS = {
 }
 LOOP = r"\b(?:for|while)\s*\("
 SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or ends early
+BESIDE = r"(?:[^;\[\]]|\[[^\]]*\])*"  # of an expression, with whole subscripts
+REMAINDER = rf"\+={BESIDE}\*{BESIDE}\)\s*%"  # of a term
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
@@ -296,6 +298,19 @@ class Teller:
         for name, *_, node in self.program.overlapping:
             what = f"{name} begins at the address of every other `extern __shared__` array"
             yield self.made("overlapping arrays", line_of(node), what)
+
+    def by_text(self) -> Iterator[Mistake]:
+        """What makes C wrong by the kernel's text alone, whatever else does."""
+        if line := self.body_line(REMAINDER):
+            what = "each term is a remainder, which is no product"
+            yield self.made("wrong result", line, what, "take % out")
+        a, b = (re.escape(self.name_of(role)) for role in "AB")
+        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;=]*\b(?:{a}|{b})\s*\["
+        floats = not self.program.signature.operation.dtype.startswith("int")
+        for name in dict.fromkeys(re.findall(taken, self.program.kernel.body) if floats else ()):
+            if line := self.body_line(rf"\bint\s+(?:[^;(){{]*,\s*)?{name}\s*[\[=;,]"):
+                what = f"{name} is of int, which cuts what it takes from {a} or {b}"
+                yield self.made("wrong result", line, what, "declare it as float")
 
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""

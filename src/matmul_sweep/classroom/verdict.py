@@ -41,7 +41,7 @@ from matmul_sweep.classroom.launching import (
     used_constants,
     valued,
 )
-from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, mistakes_of
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, Teller, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import (
     CompileMistake,
@@ -433,7 +433,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
-    told = [worst, *(one for one in ordered if worth_telling(one, worst))]
+    off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
+    by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
+    first = [worst, *(one for one in by_text if one.line != worst.line)]
+    told = sorted(first, key=lambda one: one.rank[0])  # before the place where C is stored
+    told += (one for one in ordered if worth_telling(one, worst))
     at_own = own and bench.seed is None and shapes.get(own) and covers(own, bench)
     return replace(
         verdict, status=WRONG, shapes=shapes,
