@@ -346,17 +346,21 @@ void go(float* A, float* B, float* C, int n)
         "    if (i >= m || j >= n) return;\n", "") + "int main() { f<<<dim3(WB / 8, HC / 8), "
         "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
         "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
-    "C that is cleared, and read in vain": (kernel().replace("float sum", "float old = C[i * n + j];"
-        " float sum").replace("= sum;", "= old * 0 == 0 ? sum : sum;") + "void go(float* C, int n) "
+    "C that is cleared, and read in vain": (kernel().replace(
+        "float sum", "float old = C[i * n + j], sum").replace("= sum;", "= old * 0 == 0 ? sum : sum;") + "void go(float* C, int n) "
         "{ cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
         "f is correct(?!(?s:.*)adds to C)"),
     "remainders of terms": (
         kernel(SQUARE.replace("float", "int"), kind="int").replace(
-        "sum += int(A[i * n + p]) * int(B[p * n + j])", "sum += (A[i * n + p] * B[p * n + j]) % 50"),
-        "", "f is not correct: wrong result, line 6, at"),
+        "sum += int(A[i * n + p]) * int(B[p * n + j])",
+        "sum += (A[i * n + p] * B[p * n + j]) % 50"), "", "f is not correct: wrong result, line 6, at"),
     "whole numbers beside another mistake": (
         kernel(n="n + 1").replace("float sum", "int sum"), "",
         "f is not correct: out of bounds(?s:.*)Also: wrong result in line 5(?s:.*)sum is of int"),
+    "a row of C for each thread of one block": (
+        "#define N 12\n" + UNGUARDED.replace(ROW, COL).replace(f", j = {COL};", ";").replace(
+        "float sum", "for (int j = 0; j < N; j++) { float sum").replace("= sum;", "= sum; }"),
+        "block=12", "f is correct(?s:.*)1×1×1 blocks of 12×1×1 threads"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
@@ -996,6 +1000,8 @@ QUESTIONS = {
         rectangular(parameters=f"{MATRICES}, int lda, int ldb, int ldc, int s, int t, int u",
         a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]", m="s", n="u", k="t"),
         "takes s, t, u: which is which"),
+    "a block that does not fit the only size": (
+        f"#define N 12\n{UNGUARDED}", "which block does f take? Say for instance block=12x12"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
                "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),

@@ -54,7 +54,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
-        read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
+        read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst.kind)
         asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
     return next(asked, None)
 
@@ -116,7 +116,7 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield question_of_roles(names, where)
 
 
-def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
+def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about numbers of a template and macros, the block, and its part of C."""
     program, launch, own = bench.program, bench.launch, bench.program.in_file
     said = nowhere.removeprefix(f"{program.source.path}: ")
@@ -126,7 +126,10 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
     if given := " ".join(map("=".join, open_macros(program).items())):
         yield question(f"{nowhere} with {given}, which a build may change: to what", given)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
-    unclear = open_template or own or program.kernel.bounds  # which do not say its shape
+    free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
+    sizes = bench.signature.fixed.values() if free else ()
+    ragged = any(size % side for size in sizes for side in launch.block[:2])
+    unclear = open_template or own or program.kernel.bounds or ragged  # which do not say its shape
     if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
     if bench.signature.open_rows and not program.launch.tile:
@@ -164,7 +167,8 @@ def question_of_block(program: Program) -> UserError:
     """Which block a kernel takes, and which numbers its template, if these are a guess too."""
     launch, usual = program.launch, usual_blocks(program.source, program.kernel)[0]
     numbers = [one for one in launch.constants if one in launch.guessed]
-    block = "x".join(str(side) for side in usual if side > 1)
+    most = max(program.signature.fixed.values(), default=usual[0])
+    block = "x".join(str(min(side, most)) for side in usual if side > 1)
     said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
     said += [f"{one}={launch.constants[one]}" for one in numbers]
     example = " ".join([*said, f"block={block}"])

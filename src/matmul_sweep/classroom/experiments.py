@@ -382,7 +382,11 @@ class Bench:
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found and EVERYTHING not in found[0]:
                 break
-        tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
+        columns, rows, _ = self.launch.block
+        code = launching.code_of(self.program.source, self.program.kernel)
+        axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
+        tile = (EVERYTHING if axes == [True, False] else rows, columns)
+        tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (

@@ -426,8 +426,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
             dirty = replace(bench, dirty=True)  # it may read C and not use that
-            own = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
-            return replace(verdict, status=CORRECT, bench=dirty if own else bench)
+            vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
+            return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
