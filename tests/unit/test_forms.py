@@ -347,13 +347,14 @@ void go(float* A, float* B, float* C, int n)
         "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
         "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
     "C that is cleared, and read in vain": (kernel().replace(
-        "float sum", "float old = C[i * n + j], sum").replace("= sum;", "= old * 0 == 0 ? sum : sum;") + "void go(float* C, int n) "
-        "{ cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
+        "float sum", "float old = C[i * n + j], sum").replace("= sum;", "= sum; old++;")
+        + "void go(float* C, int n) { cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
         "f is correct(?!(?s:.*)adds to C)"),
     "remainders of terms": (
         kernel(SQUARE.replace("float", "int"), kind="int").replace(
         "sum += int(A[i * n + p]) * int(B[p * n + j])",
-        "sum += (A[i * n + p] * B[p * n + j]) % 50"), "", "f is not correct: wrong result, line 6, at"),
+        "sum += (A[i * n + p] * B[p * n + j]) % 50"), "",
+        "f is not correct: wrong result, line 6, at"),
     "whole numbers beside another mistake": (
         kernel(n="n + 1").replace("float sum", "int sum"), "",
         "f is not correct: out of bounds(?s:.*)Also: wrong result in line 5(?s:.*)sum is of int"),
@@ -361,6 +362,11 @@ void go(float* A, float* B, float* C, int n)
         "#define N 12\n" + UNGUARDED.replace(ROW, COL).replace(f", j = {COL};", ";").replace(
         "float sum", "for (int j = 0; j < N; j++) { float sum").replace("= sum;", "= sum; }"),
         "block=12", "f is correct(?s:.*)1×1×1 blocks of 12×1×1 threads"),
+    "constants of a struct in the grid": (
+        "struct Own { static constexpr int T = 4; static constexpr int SIDE = 2 * T; };\n"
+        + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
+        " dim3 g(UP(n, Own::SIDE), n / Own::SIDE); f<<<g, dim3(8, Own::SIDE)>>>(A, A, C, n); }", "",
+        "f is not correct except where n is a multiple of 8: grid too small, line 11"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

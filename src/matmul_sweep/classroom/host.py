@@ -437,8 +437,10 @@ class Host:
         return self.value(node.child_by_field_name("consequence" if condition else "alternative"))
 
     def value_cast_expression(self, node: Node) -> Value:
-        kind = syntax.part(node, "type", self.text)
-        return converted(kind, self.value(node.child_by_field_name("value")))
+        kind, value = syntax.part(node, "type", self.text), node.child_by_field_name("value")
+        if isinstance(held := self.named(kind), int):  # `(Type::side) - 1` looks like a cast
+            return BINARY["+"](held, self.value(value))
+        return converted(kind, self.value(value))
 
     def value_sizeof_expression(self, node: Node) -> Value:
         text = text_of(node, self.text).removeprefix("sizeof").strip(" ()")
