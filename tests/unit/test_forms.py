@@ -367,6 +367,14 @@ void go(float* A, float* B, float* C, int n)
         + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
         " dim3 g(UP(n, Own::SIDE), n / Own::SIDE); f<<<g, dim3(8, Own::SIDE)>>>(A, A, C, n); }", "",
         "f is not correct except where n is a multiple of 8: grid too small, line 11"),
+    "sizes of a letter each": (
+        "#define X 24\n#define Y 40\n#define Z 56\n" + kernel(MATRICES, "A[i * Y + p]",
+        "B[p * Z + j]", "C[i * Z + j]", "X", "Z", "Y"), "", "f is correct(?s:.*)m=X n=Z k=Y"),
+    "a number of a type of BSD": (kernel(SQUARE.replace("int n", "u_int32_t n")), "", "is correct"),
+    "a block that a function makes of the size": (
+        f"{kernel()}int side(int n) {{ return n < 8 ? n : 8; }}\nvoid go(float* A, float* C, int n)"
+        "{ int t = side(n); dim3 b(t, t), g(n / t + 1, n / t + 1); f<<<g, b>>>(A, A, C, n); }", "",
+        r"f is correct(?!(?s:.*)guessed)(?s:.*)blocks of 8×8×1 threads"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),

@@ -192,7 +192,9 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
                 name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"
                 words.append(f"{name} is stored {how}")
                 settings.append(f"{key}={CONVENTIONS[key] if turned else 'rows'}")
-    if (found.parameters, found.tied) != (told.parameters, told.tied) or told.unsure:
+    fixed = found.fixed.values()  # of which alike ones tell nothing
+    moved = (found.parameters, found.tied) != (told.parameters, told.tied) or told.unsure
+    if moved and len({*fixed}) == len(fixed):
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")

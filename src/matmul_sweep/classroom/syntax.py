@@ -380,8 +380,8 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
     functions within it; of a name that is declared twice, the first. Those of namespaces in a file
-    have them before their names, too, and static ones of structs only so. `dim3 block(X, Y)` declares a function for the grammar, whose
-    parameters have no names."""
+    have them before their names, too, and static ones of structs only so. `dim3 block(X, Y)`
+    declares a function for the grammar, whose parameters have no names."""
     found: dict[str, str] = {}
     bare: dict[str, str] = {}
     kinds = {"enumerator": "name", "init_declarator": "declarator",

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.assumptions import decisive, storage
 from matmul_sweep.classroom.conventions import (
@@ -261,6 +262,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if own_launch and not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=own_launch.under(signature))
+        block = own_launch.far.block if own_launch.far and "block" in launch.guessed else None
+        if block and math.prod(block) <= MAXIMUM_THREADS:  # of a program that is given its sizes
+            guessed = launch.guessed - {"block"}
+            launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
 
 
