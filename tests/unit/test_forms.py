@@ -559,7 +559,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
-        "f is not correct: wrong index, line 6"),
+        "f is not correct except at the size that its program has: wrong index, "
+        "line 6"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
         "f is correct as its program launches it"),

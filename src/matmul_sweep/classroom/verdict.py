@@ -443,7 +443,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     first = [worst, *(one for one in by_text if one.line != worst.line)]
     told = sorted(first, key=lambda one: one.rank[0])  # before the place where C is stored
     told += (one for one in ordered if worth_telling(one, worst))
-    at_own = own and bench.seed is None and shapes.get(own) and covers(own, bench)
+    known = own and shapes.get(own) and bench.launch.grid_of_file(own)
+    at_own = bench.seed is None and own and known and covers(own, bench)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
