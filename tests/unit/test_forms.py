@@ -375,6 +375,9 @@ void go(float* A, float* B, float* C, int n)
         f"{kernel()}int side(int n) {{ return n < 8 ? n : 8; }}\nvoid go(float* A, float* C, int n)"
         "{ int t = side(n); dim3 b(t, t), g(n / t + 1, n / t + 1); f<<<g, b>>>(A, A, C, n); }", "",
         r"f is correct(?!(?s:.*)guessed)(?s:.*)blocks of 8×8×1 threads"),
+    "a block of a file that launches nothing": (
+        f"{kernel()}dim3 own(int n) {{ dim3 dimBlock(32, 4); return dimBlock; }}", "",
+        "f is correct(?s:.*)guessed(?s:.*)block=32x4"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
@@ -1017,6 +1020,10 @@ QUESTIONS = {
         "takes s, t, u: which is which"),
     "a block that does not fit the only size": (
         f"#define N 12\n{UNGUARDED}", "which block does f take? Say for instance block=12x12"),
+    "a size that is given by its logarithm": (
+        "#define AT(data, q, y, x) data[((y) << (q)) + (x)]\n" + kernel(
+        f"{MATRICES}, int m, int n", "AT(A, m, i, p)", "AT(B, m, p, j)", "AT(C, m, i, j)"),
+        "f shifts by m, the logarithm of a dimension"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
                "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),

@@ -34,6 +34,8 @@ BESIDE = re.compile(
     r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
+# A macro that shifts by one of its own arguments.
+SHIFTS = re.compile(r"#[ \t]*define[ \t]+(\w+)\([^)\n]*\b(\w+)\b[^)\n]*\).*<<[ (]*\2\b")
 
 
 def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> UserError | None:
@@ -108,12 +110,25 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
     signature, source = bench.signature, bench.program.source
     if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
+    if shift := shifted_by(bench.program):
+        asks = f"shifts by {shift}, the logarithm of a dimension, which no trial gives"
+        yield UserError(f"{where} {asks}: multiply by the dimension, and take {shift} out")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
     misread = kind in MISREAD | OF_LAUNCH.keys() or signature.open_rows
     if signature.unsure and not signature.settled and misread:
         names = [p.name for p in signature.parameters if p.role in ("m", "n", "k")]
         yield question_of_roles(names, where)
+
+
+def shifted_by(program: Program) -> str:
+    """The number, taken for a dimension, by which a kernel or a macro of it shifts; or nothing."""
+    found = [SHIFTS.findall(one.bare) for one in program.source.sources]
+    macros = "|".join([name for one in found for name, _ in one] or "-")
+    names = "|".join(p.name for p in program.signature.parameters if p.role in ("m", "n", "k"))
+    shift = rf"<<[ (]*({names})\b|\b(?:{macros})\s*\([^;]*[(,]\s*({names})\s*,"
+    told = re.search(shift, program.kernel.body)
+    return next(filter(None, told.groups()), "") if told else ""
 
 
 def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:

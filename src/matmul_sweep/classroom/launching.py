@@ -57,6 +57,9 @@ TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
 BY_WARPS = re.compile(r"threadIdx\s*\.\s*x\s*\)?\s*/")  # whose number along x is counted
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
+BLOCK = re.compile(
+    r"\bdim3\s+(?:\w*[bB]lock(?:_?[dD]im|_?[sS]ize)?|[tT]hread\w*)\s*[({]([^;{}]*)[)}]\s*;"
+)
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
 ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx|blockDim)\s*\.\s*[xyz])\s*[,;]")
 # The index of a block along one axis times its side along the other.
@@ -297,6 +300,8 @@ def likely_blocks(
 ) -> list[tuple[int, int, int]]:
     """The blocks that a kernel's own text allows, the likeliest first: if none is certain, the
     usual ones too, of so many threads if __launch_bounds__ says it."""
+    if told := block_without_launch(source.host, values):
+        return [told]
     found, sure = guessed_block(source, kernel, values)
     first = [in_three(found)] if found else []
     if sure:
@@ -304,6 +309,14 @@ def likely_blocks(
     usual, bound = usual_blocks(source, kernel), valued(kernel.bounds, values)
     bounded = [one for one in usual if math.prod(one) == bound]
     return [*dict.fromkeys((*first, *(bounded or usual)))]
+
+
+def block_without_launch(source: Source, values: Mapping[str, int]) -> tuple[int, int, int] | None:
+    """The only block that a file declares which launches nothing."""
+    written = [] if source.launchers else re.findall(BLOCK, source.bare)
+    sides = {tuple(valued(one, values) or 0 for one in text.split(",")) for text in written}
+    found = in_three(sides.pop()) if len(sides) == 1 else (0, 0, 0)
+    return found if 1 <= math.prod(found) <= MAXIMUM_THREADS else None
 
 
 def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
