@@ -182,7 +182,7 @@ def oddities(run: Run) -> Iterator[Explanation]:
         yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "type")
     if fractions and run.wrong.all() and not c.any():
         key = "every sum is 0: is it an int, or does each term begin it anew?"
-        yield Explanation(0, "wrong result", key, "type")
+        yield Explanation(1, "wrong result", key, "type")
     off = (c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
         yield Explanation(1, "wrong result", f"every sum is {off.mean():.4g} too large", "C")

@@ -72,6 +72,7 @@ from matmul_sweep.process.limits import time_limit
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
+FOLLOWS = {"wrong index", "lost terms", "wrong result stored"}  # what a C looks like
 RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
@@ -441,7 +442,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
-    told = sorted(first, key=lambda one: one.rank[0])  # before the place where C is stored
+    told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
     known = own and shapes.get(own) and bench.launch.grid_of_file(own)
     at_own = bench.seed is None and own and known and covers(own, bench)
