@@ -304,8 +304,9 @@ class Teller:
         if line := self.body_line(REMAINDER):
             what = "each term is a remainder, which is no product"
             yield self.made("wrong result", line, what, "take % out")
-        a, b = (re.escape(self.name_of(role)) for role in "AB")
-        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;=]*\b(?:{a}|{b})\s*\["
+        a, b = map(self.name_of, "AB")
+        either = f"{re.escape(a)}|{re.escape(b)}"
+        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;=]*\b(?:{either})\s*\["
         floats = not self.program.signature.operation.dtype.startswith("int")
         for name in dict.fromkeys(re.findall(taken, self.program.kernel.body) if floats else ()):
             if line := self.body_line(rf"\bint\s+(?:[^;(){{]*,\s*)?{name}\s*[\[=;,]"):
