@@ -232,7 +232,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     values = known_values(source, kernel, own | numbers)
     tiles, used = fragment_extents(kernel), used_constants(kernel, values)
     # Of a kernel for one tile they are its dimensions.
-    sizes = {name: values[name] for name in {*used} - tiles or used}
+    sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
