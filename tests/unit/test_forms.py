@@ -325,6 +325,59 @@ void go(float* A, float* B, float* C, int n)
     "what C is compared with": (kernel(kind="float").replace("    float sum", "    if (n == 0) "
         "C[0] = 0;\n    float sum") + "void go(float* a, int n) { cudaMemset(a, 0, 4); f<<<dim3("
         "n, n), 1>>>(0, 0, a, n); }", "", "f is correct(?!(?s:.*)adds to C)"),
+    "one thread beside a macro of other kernels, and C cleared by its rows": (
+        "#define OWN threadIdx.x + blockIdx.x\n" + kernel().replace(
+        "    int i", "    for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {\n//").replace(
+        "C[i * n + j] = sum;", "C[i * n + j] += sum; }") + "void go(float* A, float* B, float* C, "
+        "int n) { cudaMemset2D((void*)C, 4 * n, 0, 4 * n, n); f<<<1, 1>>>(A, B, C, n); }", "",
+        r"f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads(?s:.*)It adds to C, which the program"),
+    "a block of half of a constant, which is none at the size 1": (
+        f"#define N 16\n{kernel()}int main() {{ size_t t = N / 2; dim3 b(t, t), g(N / t, N / t);"
+        "f<<<g, b>>>(0, 0, 0, N); }", "",
+        "f is correct as its program launches it(?s:.*)In all"),
+    "a grid exchanged, and a large square from a call": (
+        rectangular() + "void go(float* A, float* B, float* C, int m, int n, int k) { f<<<dim3("
+        "(m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, B, C, m, n, k); }\n"
+        "int main() { go(0, 0, 0, 4096, 4096, 4096); }", "",
+        "f is not correct except at the size that its program has: grid exchanged"),
+    "rows from a macro of the grid, and C with the rows of A": (
+        "#define WA 512\n#define HC 512\n#define WB WA\n" + rectangular(
+        parameters=f"{MATRICES}, int k, int n", c="C[i * k + j]").replace(
+        "    if (i >= m || j >= n) return;\n", "") + "int main() { f<<<dim3(WB / 8, HC / 8), "
+        "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
+        "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
+    "C that is cleared, and read in vain": (kernel().replace(
+        "float sum", "float old = C[i * n + j], sum").replace("= sum;", "= sum; old++;")
+        + "void go(float* C, int n) { cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
+        "f is correct(?!(?s:.*)adds to C)"),
+    "remainders of terms": (
+        kernel(SQUARE.replace("float", "int"), kind="int").replace(
+        "sum += int(A[i * n + p]) * int(B[p * n + j])",
+        "sum += (A[i * n + p] * B[p * n + j]) % 50"), "",
+        "f is not correct: wrong result, line 6, at"),
+    "whole numbers beside another mistake": (
+        kernel(n="n + 1").replace("float sum", "int sum"), "",
+        "f is not correct: out of bounds(?s:.*)Also: wrong result in line 5(?s:.*)sum is of int"),
+    "a row of C for each thread of one block": (
+        "#define N 12\n" + UNGUARDED.replace(ROW, COL).replace(f", j = {COL};", ";").replace(
+        "float sum", "for (int j = 0; j < N; j++) { float sum").replace("= sum;", "= sum; }"),
+        "block=12", "f is correct(?s:.*)1×1×1 blocks of 12×1×1 threads"),
+    "constants of a struct in the grid": (
+        "struct Own { static constexpr int T = 4; static constexpr int SIDE = 2 * T; };\n"
+        + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
+        " dim3 g(UP(n, Own::SIDE), n / Own::SIDE); f<<<g, dim3(8, Own::SIDE)>>>(A, A, C, n); }", "",
+        "f is not correct except where n is a multiple of 8: grid too small, line 11"),
+    "sizes of a letter each": (
+        "#define X 24\n#define Y 40\n#define Z 56\n" + kernel(MATRICES, "A[i * Y + p]",
+        "B[p * Z + j]", "C[i * Z + j]", "X", "Z", "Y"), "", "f is correct(?s:.*)m=X n=Z k=Y"),
+    "a number of a type of BSD": (kernel(SQUARE.replace("int n", "u_int32_t n")), "", "is correct"),
+    "a block that a function makes of the size": (
+        f"{kernel()}int side(int n) {{ return n < 8 ? n : 8; }}\nvoid go(float* A, float* C, int n)"
+        "{ int t = side(n); dim3 b(t, t), g(n / t + 1, n / t + 1); f<<<g, b>>>(A, A, C, n); }", "",
+        r"f is correct(?!(?s:.*)guessed)(?s:.*)blocks of 8×8×1 threads"),
+    "a block of a file that launches nothing": (
+        f"{kernel()}dim3 own(int n) {{ dim3 dimBlock(32, 4); return dimBlock; }}", "",
+        "f is correct(?s:.*)guessed(?s:.*)block=32x4"),
     "strides that settings say": (rectangular(
         parameters=f"{SHAPE}, int a_stride_m, int a_stride_k",
         a="A[i * a_stride_m + p * a_stride_k]"), "a_stride_m=k a_stride_k=1", "f is correct"),
@@ -509,7 +562,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
-        "f is not correct: wrong index, line 6"),
+        "f is not correct except at the size that its program has: wrong index, "
+        "line 6"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
         "f is correct as its program launches it"),
@@ -960,6 +1014,16 @@ QUESTIONS = {
     "structs of which nobody knows whether all are square": (
         SQUARE_STRUCTS, "right at square shapes: which does its program have? Say for instance "
         "m=A.height n=A.height k=A.height after"),
+    "sizes of names without a meaning, right where two are alike": (
+        rectangular(parameters=f"{MATRICES}, int lda, int ldb, int ldc, int s, int t, int u",
+        a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]", m="s", n="u", k="t"),
+        "takes s, t, u: which is which"),
+    "a block that does not fit the only size": (
+        f"#define N 12\n{UNGUARDED}", "which block does f take? Say for instance block=12x12"),
+    "a size that is given by its logarithm": (
+        "#define AT(data, q, y, x) data[((y) << (q)) + (x)]\n" + kernel(
+        f"{MATRICES}, int m, int n", "AT(A, m, i, p)", "AT(B, m, p, j)", "AT(C, m, i, j)"),
+        "f shifts by m, the logarithm of a dimension"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
                "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),

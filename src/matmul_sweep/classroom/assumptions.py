@@ -34,6 +34,8 @@ BESIDE = re.compile(
     r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
+# A macro that shifts by one of its own arguments.
+SHIFTS = re.compile(r"#[ \t]*define[ \t]+(\w+)\([^)\n]*\b(\w+)\b[^)\n]*\).*<<[ (]*\2\b")
 
 
 def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> UserError | None:
@@ -44,7 +46,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     named = {p.role for p in bench.signature.parameters} & {*"mnk"}
 
     def tells(shape: Shape) -> bool:
-        return not unsure or len({getattr(shape, role) for role in named}) > 1
+        return not unsure or len({getattr(shape, role) for role in named}) == len(named)
 
     was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
         fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
@@ -54,7 +56,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
-        read = of_launch(bench, nowhere), of_reading(bench, nowhere, worst.kind)
+        read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst.kind)
         asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
     return next(asked, None)
 
@@ -108,6 +110,9 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
     signature, source = bench.signature, bench.program.source
     if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
+    if shift := shifted_by(bench.program):
+        asks = f"shifts by {shift}, the logarithm of a dimension, which no trial gives"
+        yield UserError(f"{where} {asks}: multiply by the dimension, and take {shift} out")
     if signature.again:
         yield question_of_more({signature.again: "16"}, where)
     misread = kind in MISREAD | OF_LAUNCH.keys() or signature.open_rows
@@ -116,7 +121,17 @@ def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
         yield question_of_roles(names, where)
 
 
-def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
+def shifted_by(program: Program) -> str:
+    """The number, taken for a dimension, by which a kernel or a macro of it shifts; or nothing."""
+    found = [SHIFTS.findall(one.bare) for one in program.source.sources]
+    macros = "|".join([name for one in found for name, _ in one] or "-")
+    names = "|".join(p.name for p in program.signature.parameters if p.role in ("m", "n", "k"))
+    shift = rf"<<[ (]*({names})\b|\b(?:{macros})\s*\([^;]*[(,]\s*({names})\s*,"
+    told = re.search(shift, program.kernel.body)
+    return next(filter(None, told.groups()), "") if told else ""
+
+
+def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about numbers of a template and macros, the block, and its part of C."""
     program, launch, own = bench.program, bench.launch, bench.program.in_file
     said = nowhere.removeprefix(f"{program.source.path}: ")
@@ -126,7 +141,10 @@ def of_launch(bench: Bench, nowhere: str) -> Iterator[UserError]:
     if given := " ".join(map("=".join, open_macros(program).items())):
         yield question(f"{nowhere} with {given}, which a build may change: to what", given)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
-    unclear = open_template or own or program.kernel.bounds  # which do not say its shape
+    free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
+    sizes = bench.signature.fixed.values() if free else ()
+    ragged = any(size % side for size in sizes for side in launch.block[:2])
+    unclear = open_template or own or program.kernel.bounds or ragged  # which do not say its shape
     if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
     if bench.signature.open_rows and not program.launch.tile:
@@ -164,7 +182,8 @@ def question_of_block(program: Program) -> UserError:
     """Which block a kernel takes, and which numbers its template, if these are a guess too."""
     launch, usual = program.launch, usual_blocks(program.source, program.kernel)[0]
     numbers = [one for one in launch.constants if one in launch.guessed]
-    block = "x".join(str(side) for side in usual if side > 1)
+    most = max(program.signature.fixed.values(), default=usual[0])
+    block = "x".join(str(min(side, most)) for side in usual if side > 1)
     said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
     said += [f"{one}={launch.constants[one]}" for one in numbers]
     example = " ".join([*said, f"block={block}"])

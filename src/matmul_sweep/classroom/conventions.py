@@ -41,7 +41,9 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             orders = [stored] if told or fixed else [*reordered(stored)]
             for one in [*orders, *map(regridded, orders if stored.launch.program else ())]:
                 if right(one.run(different_sides(one)), whole=True):
-                    return replace(one, narrow=False, launch=replace(one.launch, mended=None))
+                    sure = replace(one.program, signature=replace(one.signature, unsure=False))
+                    launch = replace(one.launch, mended=None)
+                    return replace(one, narrow=False, launch=launch, program=sure)
     signature, program = bench.signature, bench.program
     others = other_blocks(program.source, program.kernel, bench.launch)
     tried = replace(bench, launch=replace(bench.launch, possible=others))
@@ -190,7 +192,9 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
                 name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"
                 words.append(f"{name} is stored {how}")
                 settings.append(f"{key}={CONVENTIONS[key] if turned else 'rows'}")
-    if (found.parameters, found.tied) != (told.parameters, told.tied) or found.unsure:
+    fixed = found.fixed.values()  # of which alike ones tell nothing
+    moved = (found.parameters, found.tied) != (told.parameters, told.tied) or told.unsure
+    if moved and len({*fixed}) == len(fixed):
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")

@@ -21,7 +21,7 @@ from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.signature import Signature
+from matmul_sweep.classroom.signature import Signature, small_sizes
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -115,14 +115,16 @@ class Run:
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
     tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
-    C holds zeros before a launch, although no program in the file sees to that. built: the
-    signature for which the executable was compiled, if the program's is another by now."""
+    C holds zeros before a launch, although no program in the file sees to that. dirty: whether it
+    does not, although one does. built: the signature for which the executable was compiled, if the
+    program's is another by now."""
 
     program: Program
     executable: Path
     launch: Launch
     probes: tuple[Run, ...] = ()
     cleared: bool = False
+    dirty: bool = False
     built: Signature | None = None
     seed: int | None = None  # of strict grading
     narrow: bool = False
@@ -188,6 +190,15 @@ class Bench:
     def own_shape(self) -> Shape | None:
         """The size that the file's own program has."""
         return self.launch.program.own_shape if self.launch.program else None
+
+    @property
+    def like_own(self) -> Shape | None:
+        """The same, or one of such multiples that is cheap to try, if the program has its grid."""
+        own, program = self.own_shape, self.launch.program
+        if not own or not program or program.constant or self.is_cheap(own):
+            return own
+        sides = dict(zip(own.__match_args__, own.dimensions, strict=True))
+        return type(own)(**small_sizes(sides, self.launch.tile or ()))
 
     @property
     def has_own_grid(self) -> bool:
@@ -287,6 +298,8 @@ class Bench:
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches, or its caller has to."""
+        if self.dirty:
+            return False
         program = self.program.in_file
         said = program.zeroes_c if program else zeroes(self.program.source.host, "")
         return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
@@ -353,7 +366,9 @@ class Bench:
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
         for size in () if self.launch.blocks else sizes:
-            shape = self.shape(size, size, terms if size <= terms else PROBE_TERMS)
+            # A kernel of which m is not known may have only squares right.
+            square = size <= terms or self.signature.open_rows
+            shape = self.shape(size, size, size if square else PROBE_TERMS)
             depth = start.at(shape).grid[2]
             probes = [bench.run(shape, (1, 1, depth))]
             if probes[0].endless:
@@ -367,7 +382,11 @@ class Bench:
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found and EVERYTHING not in found[0]:
                 break
-        tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
+        columns, rows, _ = self.launch.block
+        code = launching.code_of(self.program.source, self.program.kernel)
+        axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
+        tile = (EVERYTHING if axes == [True, False] else rows, columns)
+        tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (

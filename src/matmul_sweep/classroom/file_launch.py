@@ -41,7 +41,8 @@ SMALL_PRIMES = (37, 41, 43)  # for a program that refuses large sizes
 class FileLaunch:
     """The launch of a kernel in its file. own: at the file's own sizes; roles: texts and what they
     are there: m, n or k, or a number. A text of several is one of a program for squares. of: which
-    file, in words, if it is not the kernel's."""
+    file, in words, if it is not the kernel's. rows: of C at its own grid, for a kernel that takes
+    them from that."""
 
     source: Source
     kernel: Kernel
@@ -49,6 +50,7 @@ class FileLaunch:
     own: Launched
     roles: tuple[tuple[str, str], ...]
     of: str = ""
+    rows: int | None = None
     read: dict[Shape, Launched | None] = field(default_factory=dict, repr=False, compare=False)
 
     def under(self, signature: Signature) -> "FileLaunch":
@@ -197,7 +199,7 @@ class FileLaunch:
         """The shape of the file's own sizes, if it has them."""
         sizes = {p.role: value for p, _, value in passed(self.signature, self.own)
                  if p.role in ("m", "n", "k")}  # fmt: skip
-        sizes |= self.signature.fixed
+        sizes |= self.signature.fixed | ({"m": self.rows} if self.signature.open_rows else {})
         kind = self.signature.operation.shape
         if self.signature.square:
             sizes = dict.fromkeys(kind.__match_args__, next(iter(sizes.values()), None))
@@ -253,6 +255,9 @@ class FileLaunch:
             what = f"the program launches blocks of {threads} threads; {of} {most}"
             return self.refused("too many threads", launched.lines[2], what, "launch fewer")
         asked = self.source.asks_for_shared
+        if threads < 1:
+            what = "the program launches blocks of 0 threads"
+            return self.refused("no threads", launched.lines[2], what, "launch one at least")
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
             what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"
@@ -297,7 +302,8 @@ def zeroes(source: Source, c: str) -> bool:
     host = source.bare
     for kernel in source.kernels.values():
         host = host.replace(kernel.body, "")
-    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", host)
+    memset = r"\bcudaMemset(2D)?(?:Async)?\s*\(\s*([^,]+),(?(1)[^,]+,)\s*0"  # behind the pitch
+    cleared = [name for _, name in re.findall(memset, host)]
     copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     names += cleared_by_kernels(source, host)

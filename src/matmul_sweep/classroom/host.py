@@ -61,7 +61,9 @@ KNOWN: Mapping[str, Callable[..., Value]] = {
 # What programs call ceil_div, whose header may be missing.
 ROUNDED_UP = re.compile(r"(?i)(?:ceil|up)_?div|c_?div|i?_?div_?(?:round_?)?up")
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
-WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")
+WHOLE = re.compile(
+    r"(?:std::)?(?:unsigned|signed|size_t|(?:u_?)?(?:int\d+_t|int|long|short|char)|\s)+"
+)
 
 
 class Found(Exception):
@@ -437,8 +439,10 @@ class Host:
         return self.value(node.child_by_field_name("consequence" if condition else "alternative"))
 
     def value_cast_expression(self, node: Node) -> Value:
-        kind = syntax.part(node, "type", self.text)
-        return converted(kind, self.value(node.child_by_field_name("value")))
+        kind, value = syntax.part(node, "type", self.text), node.child_by_field_name("value")
+        if isinstance(held := self.named(kind), int):  # `(Type::side) - 1` looks like a cast
+            return BINARY["+"](held, self.value(value))
+        return converted(kind, self.value(value))
 
     def value_sizeof_expression(self, node: Node) -> Value:
         text = text_of(node, self.text).removeprefix("sizeof").strip(" ()")

@@ -57,6 +57,9 @@ TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
 BY_WARPS = re.compile(r"threadIdx\s*\.\s*x\s*\)?\s*/")  # whose number along x is counted
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
+BLOCK = re.compile(
+    r"\bdim3\s+(?:\w*[bB]lock(?:_?[dD]im|_?[sS]ize)?|[tT]hread\w*)\s*[({]([^;{}]*)[)}]\s*;"
+)
 ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
 ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx|blockDim)\s*\.\s*[xyz])\s*[,;]")
 # The index of a block along one axis times its side along the other.
@@ -139,14 +142,17 @@ class Launch:
         """The same with a tile. A grid of the file that does not depend on the shape is for the
         file's own sizes, if these are known; or its blocks go on over any C."""
         known = replace(self, tile=tile, order=order)
-        program = self.program
-        if program is None or program.far is None or program.far.grid is None:
+        program, far = self.program, self.program.far if self.program else None
+        if program is None or far is None or far.grid is None:
             return known
-        known = replace(known, depth=program.far.grid[2])
+        own = program.own.grid
+        if own and order != LINEAR and tile[0] < EVERYTHING:
+            program = replace(program, rows=own[order == COLUMNS_FIRST] * tile[0])
+        known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known
         goes_on = strides(program.kernel)
-        return replace(known, fixed=program.far.grid) if goes_on else known
+        return replace(known, fixed=far.grid) if goes_on else known
 
 
 def launch_of(
@@ -294,6 +300,8 @@ def likely_blocks(
 ) -> list[tuple[int, int, int]]:
     """The blocks that a kernel's own text allows, the likeliest first: if none is certain, the
     usual ones too, of so many threads if __launch_bounds__ says it."""
+    if told := block_without_launch(source.host, values):
+        return [told]
     found, sure = guessed_block(source, kernel, values)
     first = [in_three(found)] if found else []
     if sure:
@@ -303,9 +311,17 @@ def likely_blocks(
     return [*dict.fromkeys((*first, *(bounded or usual)))]
 
 
+def block_without_launch(source: Source, values: Mapping[str, int]) -> tuple[int, int, int] | None:
+    """The only block that a file declares which launches nothing."""
+    written = [] if source.launchers else re.findall(BLOCK, source.bare)
+    sides = {tuple(valued(one, values) or 0 for one in text.split(",")) for text in written}
+    found = in_three(sides.pop()) if len(sides) == 1 else (0, 0, 0)
+    return found if 1 <= math.prod(found) <= MAXIMUM_THREADS else None
+
+
 def usual_blocks(source: Source, kernel: Kernel) -> tuple[tuple[int, int, int], ...]:
     """Those of kernels that use the same axes of threadIdx, the commonest first."""
-    code = source.needed_by(kernel)[source]
+    code = code_of(source, kernel)
     if uses(code, "threadIdx", "z"):
         return USUAL_BOXES
     if "mma" in code and uses(code, "threadIdx", "y") and BY_WARPS.search(code):
@@ -325,7 +341,7 @@ def other_blocks(
 
 def counts_by_x(source: Source, kernel: Kernel) -> bool:
     """Whether a kernel's threads are in a line."""
-    return not uses(source.needed_by(kernel)[source], "threadIdx", "[yz]")
+    return not uses(code_of(source, kernel), "threadIdx", "[yz]")
 
 
 def guessed_block(
@@ -333,7 +349,7 @@ def guessed_block(
 ) -> tuple[tuple[int, ...] | None, bool]:
     """The block that a kernel's own text makes likely, if there is one, and whether no other one
     is as likely."""
-    code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
+    code, bound = code_of(source, kernel), valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
     ladder, by_warps = block_of_ladder(used), "mma" in code  # each of which has a tile
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
@@ -406,6 +422,17 @@ def without_aliases(body: str) -> str:
     return body
 
 
+def code_of(source: Source, kernel: Kernel) -> str:
+    """What a kernel uses of its file, without comments and the macros that it does not name."""
+    left_out = r"(?m)^[ \t]*#[ \t]*define\b(?:.*\\\n)*.*|//.*|/\*(?s:.*?)\*/"
+    own = re.sub(left_out, "", source.needed_by(kernel)[source])
+    code, texts = own, {name.removesuffix("()"): text for name, text in source.names.items()}
+    for _ in range(4):  # macros of macros
+        named = {*re.findall(r"\w+", code)} & texts.keys()
+        code = " ".join([own, *(texts[name] for name in sorted(named))])
+    return code
+
+
 def uses(code: str, index: str, axis: str) -> bool:
     """Whether code takes an axis of threadIdx or blockIdx."""
     return bool(re.search(rf"\b{index}\s*\.\s*{axis}\b", code))
@@ -414,7 +441,7 @@ def uses(code: str, index: str, axis: str) -> bool:
 def striding_blocks(source: Source, kernel: Kernel) -> int:
     """The blocks of a grid in a line whose threads go on by the size of the grid, 1 for a kernel
     whose threads all do the same, or 0."""
-    code = source.needed_by(kernel)[source]
+    code = code_of(source, kernel)
     if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
         return 1
     return 0 if uses(code, "blockIdx", "[yz]") else STRIDING_BLOCKS * strides(kernel)

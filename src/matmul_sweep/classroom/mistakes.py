@@ -21,6 +21,7 @@ from matmul_sweep.classroom.syntax import line_of
 OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
     "too many threads": "",
+    "no threads": "",
     "too much shared memory": "",
     "grid too small": "",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
@@ -69,6 +70,8 @@ SAYS = {
 }
 LOOP = r"\b(?:for|while)\s*\("
 SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or ends early
+BESIDE = r"(?:[^;\[\]]|\[[^\]]*\])*"  # of an expression, with whole subscripts
+REMAINDER = rf"\+={BESIDE}\*{BESIDE}\)\s*%"  # of a term
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
@@ -295,6 +298,20 @@ class Teller:
         for name, *_, node in self.program.overlapping:
             what = f"{name} begins at the address of every other `extern __shared__` array"
             yield self.made("overlapping arrays", line_of(node), what)
+
+    def by_text(self) -> Iterator[Mistake]:
+        """What makes C wrong by the kernel's text alone, whatever else does."""
+        if line := self.body_line(REMAINDER):
+            what = "each term is a remainder, which is no product"
+            yield self.made("wrong result", line, what, "take % out")
+        a, b = map(self.name_of, "AB")
+        either = f"{re.escape(a)}|{re.escape(b)}"
+        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;=]*\b(?:{either})\s*\["
+        floats = not self.program.signature.operation.dtype.startswith("int")
+        for name in dict.fromkeys(re.findall(taken, self.program.kernel.body) if floats else ()):
+            if line := self.body_line(rf"\bint\s+(?:[^;(){{]*,\s*)?{name}\s*[\[=;,]"):
+                what = f"{name} is of int, which cuts what it takes from {a} or {b}"
+                yield self.made("wrong result", line, what, "declare it as float")
 
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""

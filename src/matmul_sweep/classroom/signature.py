@@ -21,7 +21,8 @@ ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.name
 FRACTIONS = {name for name, dtype in ELEMENTS.items() if not dtype.startswith("int")}
 WHOLE = word_set(
     "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
-    "uint16_t int32_t uint32_t int64_t uint64_t"
+    "uint16_t int32_t uint32_t int64_t uint64_t u_int8_t u_int16_t u_int32_t u_int64_t "
+    "u_char u_short u_int u_long ushort ulong"
 )
 BITS = {8: r"char|8", 16: r"short|16", 64: r"long|64|size_t|ptrdiff_t", 32: ""}  # of those
 # Words for rows and for columns, in the languages of classrooms.
@@ -419,7 +420,7 @@ def constants_as_parameters(
              and sizes[name] > 1)]  # fmt: skip
     untiled = [name for name in sizes if sizes[name] > 1 and not TILED & {*words_of(name)}]
     alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
-    if len(names) < 2 and len(alone) == 1:
+    if (len(names) < 2 and len(alone) == 1) or (not names and len(alone) == len(extents) == 3):
         names = alone
     values = {name: sizes[name] for name in names}  # or numbers in the text, which settings say
     values = values or {k: int(v) for k, v in settings.items() if k in extents["C"] + "k"

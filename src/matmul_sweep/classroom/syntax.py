@@ -380,19 +380,23 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
     functions within it; of a name that is declared twice, the first. Those of namespaces in a file
-    have them before their names, too. `dim3 block(X, Y)` declares a function for the grammar, whose
-    parameters have no names."""
+    have them before their names, too, and static ones of structs only so. `dim3 block(X, Y)`
+    declares a function for the grammar, whose parameters have no names."""
     found: dict[str, str] = {}
     bare: dict[str, str] = {}
     kinds = {"enumerator": "name", "init_declarator": "declarator",
-             "function_declarator": "declarator"}  # fmt: skip
+             "function_declarator": "declarator", "field_declaration": "declarator"}  # fmt: skip
     for one in outside_functions(node):
         name, listed = kinds.get(one.type), one.child_by_field_name("parameters")
         value = part(one, "value", text) or text_of(listed, text)
+        if member := one.type == "field_declaration":
+            own = "static" in text_of(one, text) and not any(around(one, "template_declaration"))
+            value = part(one, "default_value", text) if own else ""
         if name and value and not (listed and any(map(declared_names, listed.named_children))):
             declared = re.sub(r"^\(\s*\*\s*(\w+)\s*\).*", r"\1", part(one, name, text))
             declared = declared.partition("[")[0]
-            bare.setdefault(declared, value)
+            if not member:
+                bare.setdefault(declared, value)
             found.setdefault(("" if node.parent else scope_of(one, text)) + declared, value)
     return bare | found
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.assumptions import decisive, storage
 from matmul_sweep.classroom.conventions import (
@@ -41,7 +42,7 @@ from matmul_sweep.classroom.launching import (
     used_constants,
     valued,
 )
-from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, mistakes_of
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, Teller, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import (
     CompileMistake,
@@ -71,8 +72,11 @@ from matmul_sweep.process.limits import time_limit
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
+FOLLOWS = {"wrong index", "lost terms", "wrong result stored"}  # what a C looks like
+RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
+FEW = 8  # small shapes, which show whether a kernel needs zeros in C
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
@@ -228,7 +232,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     values = known_values(source, kernel, own | numbers)
     tiles, used = fragment_extents(kernel), used_constants(kernel, values)
     # Of a kernel for one tile they are its dimensions.
-    sizes = {name: values[name] for name in {*used} - tiles or used}
+    sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
@@ -259,6 +263,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if own_launch and not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=own_launch.under(signature))
+        block = own_launch.far.block if own_launch.far and "block" in launch.guessed else None
+        if block and math.prod(block) <= MAXIMUM_THREADS:  # of a program that is given its sizes
+            guessed = launch.guessed - {"block"}
+            launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
 
 
@@ -353,7 +361,7 @@ def certain(verdict: Verdict) -> Verdict:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
-            rule=verdict.rule or "it is right at the size that its program has",
+            rule=verdict.rule or RIGHT_AT_OWN,
             remark=f"elsewhere it is wrong: {other}",
         )  # fmt: skip
     if asked := decisive(bench, mistakes[0], verdict.shapes):
@@ -370,16 +378,22 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     fine = [*map(bool, shapes.values())]
     if not own or bench.seed is not None or factors != {ALONE} or all(fine) == any(fine):
         return False
-    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
-    whole = shapes.get(own) is True or bench.launch.blocks  # some blocks do not show all of C
-    if not (whole or all(map(operator.ge, grid, bench.launch.covering(own)))):
+    if shapes.get(own) is not True and not covers(own, bench):
         return False
+    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
     one_block = bench.launch.program and bench.launch.program.one_block
-    made_for_it = of_launch[0] and (min(grid[:2]) > 1 or one_block)
+    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or one_block)
+    made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
+
+
+def covers(shape: Shape, bench: Bench) -> bool:
+    """Whether the program's grid covers C, of which some blocks do not show all."""
+    grid = bench.launch.at(shape).grid
+    return bool(bench.launch.blocks) or all(map(operator.ge, grid, bench.launch.covering(shape)))
 
 
 def minds_edges(bench: Bench) -> bool:
@@ -394,7 +408,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    own, tried = bench.own_shape, len(runs)
+    own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
@@ -417,15 +431,24 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
-            return replace(verdict, status=CORRECT)
+            dirty = replace(bench, dirty=True)  # it may read C and not use that
+            vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
+            return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
     shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
-    told = [worst, *(one for one in ordered if worth_telling(one, worst))]
+    off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
+    by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
+    first = [worst, *(one for one in by_text if one.line != worst.line)]
+    told = sorted(first, key=lambda one: one.kind in FOLLOWS)
+    told += (one for one in ordered if worth_telling(one, worst))
+    known = own and shapes.get(own) and bench.launch.grid_of_file(own)
+    at_own = bench.seed is None and own and known and covers(own, bench)
     return replace(
-        verdict, status=WRONG, rule=rule_of(shapes, bench), shapes=shapes,
+        verdict, status=WRONG, shapes=shapes,
+        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
