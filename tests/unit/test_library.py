@@ -128,7 +128,10 @@ IN_THE_STORE = [
     (lambda x, d: matmul_sweep.gram(Given(x.T), d=d, beta=2), ["gram_whole_bf16"]),
     (lambda x, d: matmul_sweep.gram(Given(x.T), alpha=2), ["gram_whole_bf16"]),
     (lambda x, d: matmul_sweep.gemm(Given(x), Given(x), d=d, beta=2), ["brief_bf16"]),
-    (lambda x, d: matmul_sweep.gram(Given(x[:7].T)), ["pad_gram_bf16", "gram_padded_bf16"]),
+    (
+        lambda x, d: matmul_sweep.gram(Given(x[:, :7].copy().T)),
+        ["pad_gram_bf16", "gram_padded_bf16"],
+    ),
 ]
 
 

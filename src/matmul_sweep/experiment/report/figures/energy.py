@@ -7,14 +7,14 @@ from matmul_sweep.experiment.dataset.selection import Results, fastest, shapes_o
 from matmul_sweep.experiment.report.facts.ways import per_joule
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import figure, leading, look, need, rated
+from matmul_sweep.experiment.report.figures.figure_base import compared, figure, look, need, rated
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 BAR = 0.17  # inches
 
 
-@figure("Speed and energy: {product}", *OPERATIONS.values(), reduced=True, of=leading)
+@figure("Speed and energy: {product}", *OPERATIONS.values(), reduced=True, of=compared)
 def energy(results: Results) -> Figure:
     """The rate of each kernel beside its operations per joule, at the shape of the comparison, but
     for libraries with reduced arithmetic, which stand beside their error only."""

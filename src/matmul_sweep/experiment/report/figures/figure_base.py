@@ -32,21 +32,21 @@ FIGURES: dict[str, Draw] = {}
 
 
 def of_one_card(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each kernel those of the card that has most of them: cards of one model differ, and a line
-    through points of two would tell of that."""
+    """Of each variant those of one card, of its cards the one that has most of all: cards of one
+    model differ, and a line through points of two would tell of that."""
     cards = rows.merge(results.jobs, "left", JOB).uuid.fillna("").set_axis(rows.index)
-    most = cards.groupby(rows.kernel).transform(lambda own: own.mode().iloc[0])
-    return rows[cards == most]
+    held = cards.map(cards.value_counts())
+    return rows[held == held.groupby(rows.variant).transform("max")]
 
 
 def in_turn(results: Results) -> pd.DataFrame:
-    """The rows that times are of, each kernel's of one card."""
+    """The rows that times are of, each variant's of one card."""
     return of_one_card(results, results.timed())
 
 
-def leading(results: Results) -> pd.DataFrame:
-    """The rows that compare kernels, each kernel's of one card."""
-    return of_one_card(results, results.leads)
+def compared(results: Results) -> pd.DataFrame:
+    """The rows that compare kernels at one size."""
+    return results.at_compared(results.leads)
 
 
 class NothingToDraw(Exception):

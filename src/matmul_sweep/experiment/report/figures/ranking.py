@@ -20,9 +20,9 @@ from matmul_sweep.experiment.report.facts.beside import ladder_shown, published
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, reduced_beside_full
 from matmul_sweep.experiment.report.figures.figure_base import (
+    compared,
     figure,
     kernel_lines,
-    leading,
     look,
     name_lines,
     need,
@@ -35,7 +35,7 @@ LETTERS = 24  # of a line of a step's name
 ROW, AROUND = 0.28, 1.26  # inches: the least height of a step, and what most words around take
 
 
-@figure("Step by step: {product}", *OPERATIONS.values(), of=leading)
+@figure("Step by step: {product}", *OPERATIONS.values(), of=compared)
 def ladder(results: Results) -> Figure:
     """The ladder as lying bars, the first step on top, as the site has it: each with its bound
     behind it, its fastest library, its rate, and its gain over the step above. Without a GPU it is
@@ -110,7 +110,7 @@ def as_fast(gain: dict[str, Any] | None, title: str, shares: Sequence[dict[str, 
     return f"{title} is {listed(said)}" if said else ""
 
 
-@figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=leading)
+@figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=compared)
 def accuracy(results: Results) -> Figure:
     """Mean error of C's elements over the rate, with a line to the largest error, at the largest
     common size."""

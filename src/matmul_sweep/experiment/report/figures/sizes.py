@@ -23,9 +23,9 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     figure,
     in_turn,
     kernel_lines,
-    leading,
     name_lines,
     need,
+    of_one_card,
     rated,
 )
 from matmul_sweep.experiment.report.figures.style import Look
@@ -39,7 +39,7 @@ A_LINE = 3  # sizes
 def over_sizes(results: Results) -> pd.DataFrame:
     """What is drawn of an operation over sizes: what leads, if it is of enough squares for a line,
     with the libraries that were timed alone beside kernels only, else what was timed in turn."""
-    leads = leading(results)
+    leads = of_one_card(results, results.leads)
     if squares(leads).n.nunique() < A_LINE:
         return in_turn(results)
     return pd.concat([leads, rivals_of(results, leads)], ignore_index=True)
