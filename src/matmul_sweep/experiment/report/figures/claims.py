@@ -47,7 +47,7 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 
 def of_peak(view: Results, rows: pd.DataFrame) -> str:
-    """`sgemm reaches at best 55.3 TFLOP/s, n = 8192, 83% of the peak of the float32 units`: of
+    """`sgemm reaches 55.3 TFLOP/s, n = 8192, 83% of the peak of the float32 units`: of
     these rows the last step's at its best square size; without the share where no peak is known,
     and with the library's rate where that is higher."""
     rows = squares(quotable(rows))
@@ -64,7 +64,7 @@ def of_peak(view: Results, rows: pd.DataFrame) -> str:
     faster = there.nlargest(1, "tflops")[lambda best: best.tflops > row.tflops]
     theirs = [f"{view.title(best.kernel)} {significant(best.tflops * per_tflops)}"
               for best in faster.itertuples()]  # fmt: skip
-    return ", ".join([f"{view.title(row.kernel)} reaches at best {rate}", *shares[-1:], *theirs])
+    return ", ".join([f"{view.title(row.kernel)} reaches {rate}", *shares[-1:], *theirs])
 
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
