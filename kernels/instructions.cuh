@@ -7,7 +7,6 @@
 //     Clusters                     blocks that reach each other's shared memory
 //     Copies of tiles              loads and stores by tensor maps (TMA), also to several blocks of a cluster
 //     Work of different warps      barriers of some warps, registers that move (setmaxnreg), one lane for a warp
-//     Launches that overlap        they begin while the last one ends, and wait for it
 //     Products of a warpgroup      wgmma, with operands in shared memory
 //
 // Products of a warp need compute capability 8.0, those of a warpgroup and setmaxnreg 9.0a, all else 9.0.
@@ -22,6 +21,8 @@
 #include <cuda_fp16.h>
 
 #include <type_traits>
+
+#include "overlap.cuh"
 
 #ifdef __CUDACC__
 __device__ __forceinline__ unsigned address_of(const void* shared)
@@ -503,43 +504,6 @@ __device__ __forceinline__ bool elected()
     return chosen;
 #else
     return threadIdx.x % 32 == 0;
-#endif
-}
-
-// ---- Launches that overlap ----
-//
-// Programmatic dependent launch. The catalogue's entry of such a kernel has `overlaps: true`.
-//
-//     Normally a launch begins when the one before it in its stream has ended and its stores are visible. Between
-//     the two the card stands idle for about a microsecond. A launch that overlaps begins before that, sets itself
-//     up, and waits:
-//
-//         normally         ├ set up ─ load ─ multiply ─ store ┤      ├ set up ─ load ─ multiply ─ store ┤
-//         overlapping      ├ set up ─ load ─ multiply ─ store ┤
-//                                                ├ set up ─ wait ─ load ─ multiply ─ store ┤
-//
-// Before      the wait a launch reads and writes no matrix and no workspace: the one before may still use them.
-// Begin       A block begins where there is room for it, once all blocks of the launch before have ended or have let
-//             it begin. Blocks that have a multiprocessor to themselves let it begin at once. Of smaller blocks
-//             several would then come together where the launch before has left room, and other multiprocessors
-//             would get none. So they only end: that still saves most of the microsecond.
-
-// Let the next launch begin, once all blocks have come here.
-__device__ __forceinline__ void let_next_launch_begin()
-{
-#ifdef __CUDACC__
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
-// Wait until the launches before this one have ended and their stores are visible. One thread may wait for all
-// that act after it: those that wait for its copies, say.
-__device__ __forceinline__ void wait_for_last_launch()
-{
-#ifdef __CUDACC__
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#else
-    cuda_on_cpu::wait_for_last_launch();
 #endif
 }
 

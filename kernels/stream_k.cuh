@@ -26,6 +26,8 @@
 // gemm_bf16/streamed.cu.
 #pragma once
 
+#include "overlap.cuh"
+
 // ---- Flags ----
 //
 // One block leaves sums in memory, another waits for them. A block may wait only for blocks of lower index. The
@@ -171,13 +173,15 @@ struct StreamK {
     };
 
     // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each.
-    // One thread keeps the schedule, in shared memory: the registers are the sums'.
+    // One thread keeps the schedule, in shared memory: the registers are the sums'. It is ready before the last launch has
+    // ended, if that overlaps with this one.
     template <class Run>
     static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run run)
     {
         __shared__ Schedule schedule;
         __shared__ Part part;
         if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs);
+        wait_for_last_launch();
         for (;;) {
             __syncthreads();  // all threads are done with the part before
             if (threadIdx.x == 0) part = schedule.next();

@@ -45,6 +45,7 @@
 // Limit       Latency while a multiprocessor has one block, then the L1: at 128 bytes a clock a warp's load
 //             of 16 bytes takes 4 clocks, the time of 16 multiply-adds. So 4×4 results a thread allow half
 //             of the peak, 4×8 two thirds, 8×8 all of it.
+#include "../overlap.cuh"
 #include "fours.cuh"
 
 struct Tiling {
@@ -235,6 +236,7 @@ direct(const float* __restrict__ A, const float* __restrict__ B, float* __restri
     const int row = blockIdx.y * T::tile_m + thread_row(), col = blockIdx.x * T::tile_n + thread_col();
     const bool fours_of_a = rows_hold_fours(A, A, k), fours_of_b = rows_hold_fours(B, B, n);
     Sums sums = {};
+    wait_for_last_launch();
     if (__builtin_expect(fours_of_a, true)) {
         if (__builtin_expect(fours_of_b, true))
             Share<true, true>(A, B, m, n, k, row, col).run(sums);

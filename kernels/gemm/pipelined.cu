@@ -70,6 +70,7 @@
 //             the order of the multiply-adds decides which operands lie in which of its banks; ptxas keeps
 //             that order at its level 1 (WORKLOG.md). And whole waves: with two blocks on each of 132
 //             multiprocessors the 576 tiles of n = 3000 take three waves for the work of 2.2.
+#include "../overlap.cuh"
 #include "pipeline.cuh"
 
 struct Tiling {
@@ -96,6 +97,7 @@ pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __res
     const int2 tile = Block::tile_position(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
     const int row = tile.x * Tiling::tile_m, col = tile.y * Tiling::tile_n;
     Block::Slab* ring = (Block::Slab*)memory;
+    wait_for_last_launch();
     if (Block::takes_fours(B, C, n, col))
         Block::compute_tile<Block::SlabCopies<true>>(A, B, C, m, n, k, row, col, ring);
     else

@@ -161,6 +161,7 @@ extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 streamed(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
          int m, int n, int k)
 {
+    if constexpr (Tiling::resident == 1) let_next_launch_begin();
     const int tiles_m = (m + Tiling::tile_m - 1) / Tiling::tile_m;
     const int tiles_n = (n + Tiling::tile_n - 1) / Tiling::tile_n;
     const int slabs = (k + Tiling::tile_k - 1) / Tiling::tile_k;

@@ -10,7 +10,7 @@
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
 //             halves       of the last wave's tiles: the left columns of one and the right ones
-//             overlap      a block begins before the last launch has ended, and waits (../instructions.cuh)
+//             overlap      a block begins before the last launch has ended, and waits (../overlap.cuh)
 //             early        slabs that a block loads before its cluster has met, whole and for itself alone, as the
 //                          others may have no mbarriers yet; two, or without a cluster as many as the ring holds
 //

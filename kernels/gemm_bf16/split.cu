@@ -17,7 +17,7 @@
 //                                                    added by block 0    1    2    3
 //
 // Order       Producer and consumers as in roles.cu, for the slabs of the share, once the last launch has ended
-//             (Launches that overlap in ../instructions.cuh). Then
+//             (../overlap.cuh). Then
 //               1. The consumers of a block meet: nobody reads the ring any more. They write their sums there.
 //               2. The cluster meets.
 //               3. Each consumer adds what the same thread of each block has for its block's columns, from its

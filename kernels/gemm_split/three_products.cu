@@ -23,7 +23,7 @@
 //             Elements far below it lose bits, and infinities fit in no half. The first launch notes what each line
 //             has lost. The second one sees by it which elements of C are in doubt, and computes those in float32.
 //
-// Order       Each launch waits for the one before it (Launches that overlap in ../instructions.cuh).
+// Order       Each launch waits for the one before it (../overlap.cuh).
 //             split_factors    Lines, highs and lows of A and B go to the workspace (halves.cuh).
 //             three_products   Blocks that stay, as in ../gemm_bf16/persistent.cu. The producer, for each slab:
 //                                1. Wait until its stage is empty.

@@ -29,7 +29,7 @@
 //             A weight is 1 at its own modulus and 0 at the others: -63 = 8·(-8) + 1 = 7·(-9). Where the sum leaves
 //             -252 to 251, a multiple of 504 is taken off.
 //
-// Order       Each launch waits for the one before it (Launches that overlap, ../instructions.cuh). With N moduli:
+// Order       Each launch waits for the one before it (../overlap.cuh). With N moduli:
 //
 //             launch              what it does                                       bytes read      written
 //             norms               squares of columns, in parts                       8mn             mn/16

@@ -66,6 +66,7 @@
 //             rate the card lowers its clock. Few slabs: a block's start and stores have to overlap with other
 //             blocks' products, which small tiles allow, and reads of A from the L2, of which large tiles have
 //             fewer.
+#include "../overlap.cuh"
 #include "tensor.cuh"
 
 struct Tiling {
@@ -112,6 +113,7 @@ gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     const int2 at = tile_position(n);
     const int row = at.x * Tiling::tile, col = at.y * Tiling::tile;
+    wait_for_last_launch();
     Block::choose(Block::rows_hold_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
         compute_tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
     });

@@ -291,6 +291,7 @@ extern "C" __global__ void __launch_bounds__(threads, T::resident)
 gram_tensor_direct(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     const int along = (n + T::tile - 1) / T::tile, tiles = along * (along + 1) / 2;
+    wait_for_last_launch();
 
     int tile = blockIdx.x, split = 0, splits = 1, rows = m;
     if (2 * tiles <= T::blocks && m >= 2 * T::least) {  // else no division delays the first load

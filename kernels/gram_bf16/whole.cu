@@ -21,12 +21,14 @@
 //
 // Where       b_along_k in HopperTile (../hopper_tile.cuh); D: Epilogue in ../epilogue.cuh
 //
-// Takes       m and k of multiples of 8: TMA wants rows that begin at 16 bytes, C's too.
+// Takes       m and k of multiples of 8: TMA wants rows that begin at 16 bytes, C's too; m up to 2048. Where k is short, the
+//             stores are what takes long: 1136×128 is 108 tiles of 64×192, 2.8 µs, and squares with their mirror images
+//             take 5.9.
 //
 // Traffic     2k(1/(CLUSTER_M·TILE_M) + 1/(CLUSTER_N·TILE_N)) bytes from the L2 per element of C.
 //             Rows of A that do not begin at lines of 128 bytes take two of them each, so clusters count twice there.
 // Removes     The way of sums through the L2, and the second store of each tile.
-// Limit       The start of a block, its first slab and its store; from some 1000×1000 on twice the products.
+// Limit       The start of a block, its first slab and its store; where m and k are long, twice the products.
 #include "../hopper_tile.cuh"
 
 struct Tiling : HopperTiling {

@@ -148,7 +148,7 @@ class Entry:
     epilogue: Whether it stores alpha·product + beta·D where ADDS is 1: its functions take alpha,
         beta and D, of the extents and type of C, behind the dimensions.
     overlaps: Whether its launches may begin before the launch before them has ended: each
-        function waits for that before it touches memory (instructions.cuh).
+        function waits for that before it touches memory (overlap.cuh).
     shares: What the blocks of a grid with `blocks` take: whole tiles and equal stretches of
         slabs (stream_k.cuh), of each tile an equal split, or whole tiles only; cluster: there
         is a cluster for each tile, and its blocks take equal splits.

@@ -153,7 +153,7 @@ class Launch:
         self, function: Function, grid: tuple[int, ...], block: tuple[int, ...],
         arguments: Sequence[Any], shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
-        """overlaps: it may begin before the launch before it ends (kernels/instructions.cuh)."""
+        """overlaps: it may begin before the launch before it ends (kernels/overlap.cuh)."""
         own = (Attribute * overlaps)(*[Attribute(id=OVERLAPS, value=1)] * overlaps)
         pointers = (c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         self.arguments = arguments  # which have to stay where they are

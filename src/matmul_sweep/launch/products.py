@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.build.binaries import binary_of, digest
-from matmul_sweep.catalogue.architectures import STATIC_SHARED
+from matmul_sweep.catalogue.architectures import STATIC_SHARED, has_instructions
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.launch import tensor_maps
 from matmul_sweep.launch.driver import Function, Launch, Memory, Module, OutOfMemory
@@ -108,8 +108,9 @@ class Prepared:
         arguments = [
             *places[:matrices], *numbers, *epilogue, *places[matrices:], *self.room_of_maps
         ]  # fmt: skip
+        overlaps = kernel.overlaps and has_instructions(arch, "9.0")
         self.launches = [
-            Launch(function, each.grid, each.block, arguments, each.shared_bytes, kernel.overlaps)
+            Launch(function, each.grid, each.block, arguments, each.shared_bytes, overlaps)
             for function, each in zip(functions, plan.launches, strict=True)
             if math.prod(each.grid)
         ]

@@ -232,13 +232,14 @@ class Results:
 
     @property
     def overlaps(self) -> bool:
-        """Whether what leads is of launches that overlap with each other, of kernels of all bits. A
-        program that does something between two launches does not get such times, so no first page
-        tells of them."""
+        """Whether what leads is of launches that overlap with each other, as they were compiled, of
+        kernels of all bits. A program that does something between two launches does not get such
+        times, so no first page tells of them."""
         if leading(self.leads) == "alone":
             return False
-        known = [self.catalogue[name] for name in self.order if name in self.catalogue]
-        return any(kernel.overlaps for kernel in known if kernel.arithmetic == "full")
+        compiled = self.device.get("flags", {}).items()
+        overlapping = {name.partition("/")[0] for name, flags in compiled if "OVERLAPS" in flags}
+        return any(self.arithmetic(name) == "full" for name in overlapping & {*self.order})
 
     @property
     def cards(self) -> set[str]:
