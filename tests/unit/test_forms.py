@@ -1204,11 +1204,8 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     hand_in.with_name("tile.h").write_text(of_host)
     hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
     assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-    hand_in.with_name("tile.h").write_text("inline int all() { return COUNT; }\n")
-    hand_in.write_text(f'int COUNT = 8;\n#include "tile.h"\n{kernel()}')
-    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-    hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
-    hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
+    hand_in.with_name("tile.h").write_text("// two\n\n__device__ int f1() { return nothing; }\n")
+    hand_in.write_text(f'\n#include "tile.h"\n{kernel(k="n + f1()")}')
     (verdict,) = judge_all(hand_in, {})
     assert (verdict.status, verdict.line) == ("does not compile", 2)
     assert verdict.message.startswith("tile.h, line 3: ")
@@ -1260,6 +1257,23 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
     assert launch.block == (256, 1, 1)
     assert launch.constants == {"BM": "128", "BN": "128", "BK": "8", "TM": "8", "TN": "8"}
     assert launch.guessed == {*launch.constants, "block"}
+
+
+@pytest.mark.parametrize(
+    ("header", "file"),
+    [("inline int all() { return COUNT; }", "int COUNT = 8;\nINCLUDE"),
+     ("int now() { timeval t; gettimeofday(&t, 0); return 0; }", "#include <sys/time.h>\nINCLUDE"),
+     ("float* make(int n) { float* a = malloc(n); return a; }\nint class = 3;", "INCLUDE"),
+     ("#error for another compiler\nTEST(A, B) { EXPECT(n); }", "INCLUDE"),
+     ("const int SIDE = 2 * HALF; void sum(File x) {}", "#define HALF 4\nINCLUDE"),
+     ("", "#include <vector>\nusing namespace std;\nvector<int> A, B; void sum(vector<int> j) {}"),
+     ("", "struct S { int i; void tell() { cout << i; } }; __constant__ S SIDE{0};")],
+)  # fmt: skip
+def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in: Path) -> None:
+    hand_in.with_name("util.c").write_text(header)
+    k = "n + 0 * sizeof(SIDE)" if "SIDE" in header + file else "n"
+    hand_in.write_text(f"{file}\n{kernel(k=k)}".replace("INCLUDE", '#include "util.c"'))
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
 
 
 @pytest.mark.parametrize(
