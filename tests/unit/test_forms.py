@@ -218,6 +218,10 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a grid that is too large but for an oblong C": (
+        rectangular() + "void go(int m, int n, int k) { dim3 g(m + 16 - 1 / 16, n + 16 - 1 / 16);"
+        " f<<<g, dim3(16, 16)>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct: grid exchanged, line 9, at 273x1x1(?s:.*)it is wrong only at 273x1"),
     "a variable that holds the kernel": (f"""template <int T, int S>
 {rectangular()}__global__ void g(float* C, const float* b, int m, int n)
 {{ C[threadIdx.x] *= b[threadIdx.x] + C[threadIdx.x]; }}
