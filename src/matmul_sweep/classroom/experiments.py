@@ -491,10 +491,10 @@ class Bench:
         """Launches at the smallest oblong C, in each direction, that the program's grid does not
         cover with tiles: one that is too large elsewhere may have its sides exchanged. Its blocks
         beyond those that cover C do not run."""
-        own = self.launch.program
+        own, tile = self.launch.program, np.minimum(self.launch.tile or (1, 1), WIDEST)
         if not own or own.constant or self.signature.square or not self.blocks_apart:
             return
-        for high, across in np.diag(np.minimum(self.launch.tile, WIDEST)).tolist():
+        for high, across in np.diag(tile).tolist():
             sides = [(tiles * high + 1, tiles * across + 1, 1) for tiles in range(OBLONG)]
             first = bisect_left(sides, True, key=lambda one: not self.covers(self.shape(*one)))
             if first < OBLONG:

@@ -2,7 +2,6 @@
 others."""
 
 import math
-import operator
 import re
 import tempfile
 import time
@@ -538,17 +537,23 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
              for side, which in found.items()}  # fmt: skip
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
-    if said := " and ".join(told):
-        return f"it is right where {said}{terms}"
-    sides = {bench.signature.name_of(role): min(shape.dimensions[i] for shape in right)
-             for i, role in enumerate(roles[: 1 if bench.signature.square else 3])}  # fmt: skip
-    beyond = all(any(map(operator.lt, one.dimensions, sides.values())) for one in wrong)
-    if beyond and len(right) > FEW:
-        least = (f"{name} is at least {side}" for name, side in sides.items() if side > 1)
-        return f"it is right where {' and '.join(least)}"
-    rare = " and ".join(map(str, wrong))
-    few = len(wrong) <= MOST_RARE < FEW < len(right)
-    return few * f"of the {len(shapes)} shapes that were tried, it is wrong only at {rare}"
+    said = " and ".join(told)
+    return f"it is right where {said}{terms}" if said else rule_beyond(shapes, bench)
+
+
+def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
+    """From which size on the kernel is right, or at which few shapes it is not, of many."""
+    right, wrong = told_apart(shapes)
+    if len(right) <= FEW:
+        return ""
+    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
+    least = {role: min(getattr(shape, role) for shape in right) for role in roles}
+    if all(any(getattr(one, role) < side for role, side in least.items()) for one in wrong):
+        names = {bench.signature.name_of(role): side for role, side in least.items() if side > 1}
+        told = " and ".join(f"{name} is at least {side}" for name, side in names.items())
+        return f"it is right where {told}"
+    rare = " and ".join(map(str, wrong)) if len(wrong) <= MOST_RARE else ""
+    return rare and f"of the {len(shapes)} shapes that were tried, it is wrong only at {rare}"
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:
