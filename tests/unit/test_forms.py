@@ -218,6 +218,10 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "pointers without effect": (rectangular(
+        parameters=f"const float* s, {MATRICES}, double* t, int m, int n, int k",
+        kind="float column = 2 * s[i]; float").replace("column = 2 * s[i]; float(", "("), "",
+        "f is correct(?s:.*)It gets anything for s and t, on"),
     "a grid that is too large but for an oblong C": (
         rectangular() + "void go(int m, int n, int k) { dim3 g(m + 16 - 1 / 16, n + 16 - 1 / 16);"
         " f<<<g, dim3(16, 16)>>>(0, 0, 0, m, n, k); }", "",
@@ -1288,6 +1292,7 @@ def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in
             "of no type that a trial fills",
         ),
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
+        ("torch::PackedTensorAccessor32<T, 2> A, float* B", "pass `T* A, int n`, and write A[row *"),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
     ],
 )

@@ -192,8 +192,10 @@ class Program:
             in_bytes = rf"\b{parameter.name}\s*/\s*sizeof|\bchar\s*\*\s*\)[^;]*\b{parameter.name}\b"
             bytes_of = f" * (int)sizeof(*trial_{matrix})"
             return length + bytes_of * bool(re.search(in_bytes, self.kernel.body))
+        if role.startswith(UNUSED):
+            return f"({self.type_of(parameter.position)}*)TRIAL_ANY" if parameter.pointer else "0"
         given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
-        return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
+        return given.get(role, f"trial_{role}")
 
     @cached_property
     def overlapping(self) -> list[tuple[str, str, str, Node]]:
@@ -214,6 +216,7 @@ class Program:
             text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "namespace cuda_on_cpu { extern double alpha, beta; }\n"
         factors += "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        factors += "alignas(16) static char TRIAL_ANY[1 << 20];\n"
         shared = "extern __shared__ char trial_shared[];\n" if "::trial_shared" in text else ""
         head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}{shared}"
         return f"{head}{self.defines}{text}{self.wrapper}"
@@ -226,7 +229,7 @@ class Program:
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
             f"__attribute__((launch_bounds({math.prod(self.launch.block)})))\n"
-            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
+            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n#define TRIAL_ANY 0\n"
             f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )
 
