@@ -1292,7 +1292,7 @@ def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in
             "of no type that a trial fills",
         ),
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
-        ("torch::PackedTensorAccessor32<T, 2> A, float* B", "pass `T* A, int n`, and write A[row *"),
+        ("torch::PackedTensorAccessor32<T, 2> A, float* B", "pass `T* A, int n`, and write A["),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
     ],
 )
