@@ -218,6 +218,11 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a grid by the kernel's own names": (
+        kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
+        "block=8x8", "f is correct"),
+    "two wrong variables in an index": (
+        kernel(b="B[i * p + j]"), "", "B is read at row [*] term [+] column, with"),
     "pointers without effect": (rectangular(
         parameters=f"const float* s, {MATRICES}, double* t, int m, int n, int k",
         kind="float column = 2 * s[i]; float").replace("column = 2 * s[i]; float(", "("), "",

@@ -250,6 +250,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         settings |= {k: v for k, v in texts.items() if k in template}
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
+    for one in signature.parameters if "grid" in settings else ():
+        if one.role in ("m", "n", "k") and one.name not in ("m", "n", "k"):  # a setting's are roles
+            grid = re.sub(rf"\b{re.escape(one.name)}\b", one.role, settings["grid"])
+            settings = {**settings, "grid": grid}
     launch = launch_of(source, kernel, settings, signature.sizes)
     own_launch = file_launch(source, kernel, signature)
 
