@@ -162,7 +162,7 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = with_addend(without_effect(parameters, kernel.body))
+    parameters = without_effect(with_addend(parameters), kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -446,16 +446,16 @@ def without_effect(parameters: Sequence[Parameter], body: str) -> list[Parameter
     for kind, name, value in re.findall(r"\b(\w+)\s+(\w+)(\s*=[^=;][^;]*;)", body):
         if kind != "return" and len(re.findall(rf"\b{name}\b", body)) == 1:
             body = body.replace(value, ";")
-    several = sum(p.pointer for p in parameters) > max(PRODUCTS)
+    pointers = [p for p in parameters if p.pointer and not p.role and not p.member]
+    vain = [p for p in pointers if not re.search(rf"\b{p.name}\b", body)]
     return [replace(p, role=f"{UNUSED}{p.name}")
-            if several and p.pointer and not re.search(rf"\b{p.name}\b", body) else p
-            for p in parameters]  # fmt: skip
+            if p in vain and len(pointers) > max(PRODUCTS) else p for p in parameters]  # fmt: skip
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     """The parameters; of four matrices the input that is called C has its role, if there is beta,
     or only D can be the output, or is called so."""
-    pointers = [p for p in parameters if p.pointer and not p.role]
+    pointers = [p for p in parameters if p.pointer]
     writable = [p for p in pointers if not p.constant]
     told = any(p.role == "beta" or p.name.lower() == "d" for p in parameters)
     if len(pointers) != 4 or (len(writable) > 1 and not told):
