@@ -943,6 +943,10 @@ QUESTIONS = {
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),
         "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
+    "a file that compares with a library": (
+        kernel(a="B[i * n + p]", b="A[p * n + j]")
+        + "void check() { cublasSgemm(handle, N, N, n, n, n, &one, A, n, B, n, &zero, C, n); }",
+        "f is right if all matrices are stored by columns: is it made for that"),
     "a file that speaks of a transposed matrix": (
         "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
         "f is right if B is stored transposed: is it made for that"),
