@@ -1,5 +1,6 @@
 """What would give exactly the C that a kernel left: slips that NumPy makes, each told by its C."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,7 @@ def test_what_explains_every_shape_is_the_cause():
     assert common([], own) is None
 
 
+MANY = [Gemm(*sides) for sides in itertools.product((1, 3, 5, 9), repeat=3)]
 SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8, 4), Gemm(4, 5, 4)]
 
 
@@ -184,6 +186,20 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(parameters, right, rule
     bench: Any = SimpleNamespace(signature=signature(parameters), launch=launch)
     shapes = SQUARES if parameters == OF_SQUARES else [*SQUARES, *RAGGED]
     assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
+
+
+@pytest.mark.parametrize(
+    ("right", "rule"),
+    [
+        (lambda s: s.m > 3 and s.n > 1, "it is right where m is at least 5 and n is at least 3"),
+        (lambda s: s.square or s.m == s.n == 1, "it is right at square shapes only"),
+        (lambda s: s.m == s.n == 1 and s.k > 1, ""),
+        (lambda s: s != MANY[0], "of the 64 shapes that were tried, it is wrong only at 1x1x1"),
+    ],
+)
+def test_of_many_shapes_more_is_said_of_where_a_kernel_is_right(right, rule):
+    bench: Any = SimpleNamespace(signature=signature(OF_SHAPES), launch=LAUNCH)
+    assert rule_of({shape: right(shape) for shape in MANY}, bench) == rule
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("float", 0.0), ("__nv_bfloat16", 2.0**-8)])

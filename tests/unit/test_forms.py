@@ -218,6 +218,19 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a grid by the kernel's own names": (
+        kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
+        "block=8x8", "f is correct"),
+    "two wrong variables in an index": (
+        kernel(b="B[i * p + j]"), "", "B is read at row [*] term [+] column, with"),
+    "pointers without effect": (rectangular(
+        parameters=f"const float* s, {MATRICES}, double* t, int m, int n, int k",
+        kind="float column = 2 * s[i]; float").replace("column = 2 * s[i]; float(", "("), "",
+        "f is correct(?s:.*)It gets anything for s and t, on"),
+    "a grid that is too large but for an oblong C": (
+        rectangular() + "void go(int m, int n, int k) { dim3 g(m + 16 - 1 / 16, n + 16 - 1 / 16);"
+        " f<<<g, dim3(16, 16)>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct: grid exchanged, line 9, at 273x1x1(?s:.*)it is wrong only at 273x1"),
     "a variable that holds the kernel": (f"""template <int T, int S>
 {rectangular()}__global__ void g(float* C, const float* b, int m, int n)
 {{ C[threadIdx.x] *= b[threadIdx.x] + C[threadIdx.x]; }}
@@ -468,7 +481,7 @@ void go(float* A, float* B, float* C, int n)
         "f is correct(?s:.*) is A.s.height = 128, B.s.width = 64"),
     "templates of classes": (OF_VIEWS, "", "f is correct(?s:.*) is A.rows_ = 128, B.cols_ = 64"),
     "a template's row too long": (OF_VIEWS.replace("i * cols_", "i * rows_"), "",
-                                  "f is not correct: (?:wrong index|out of bounds)"),
+                                  "f is not correct except at square shapes: (?:wrong|out of)"),
     "a number that the file passes": (
         rectangular(parameters=f"{SHAPE}, int rounds", k="4 * rounds")
         + "void go(float* A, float* B, float* C, int m, int n, int k) { int rounds = (k + 3) / 4;"
@@ -930,6 +943,10 @@ QUESTIONS = {
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),
         "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
+    "a file that compares with a library": (
+        kernel(a="B[i * n + p]", b="A[p * n + j]")
+        + "void check() { cublasSgemm(handle, N, N, n, n, n, &one, A, n, B, n, &zero, C, n); }",
+        "f is right if all matrices are stored by columns: is it made for that"),
     "a file that speaks of a transposed matrix": (
         "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
         "f is right if B is stored transposed: is it made for that"),
@@ -1204,11 +1221,8 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     hand_in.with_name("tile.h").write_text(of_host)
     hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
     assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-    hand_in.with_name("tile.h").write_text("inline int all() { return COUNT; }\n")
-    hand_in.write_text(f'int COUNT = 8;\n#include "tile.h"\n{kernel()}')
-    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-    hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
-    hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
+    hand_in.with_name("tile.h").write_text("// two\n\n__device__ int f1() { return nothing; }\n")
+    hand_in.write_text(f'\n#include "tile.h"\n{kernel(k="n + f1()")}')
     (verdict,) = judge_all(hand_in, {})
     assert (verdict.status, verdict.line) == ("does not compile", 2)
     assert verdict.message.startswith("tile.h, line 3: ")
@@ -1263,6 +1277,23 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
 
 
 @pytest.mark.parametrize(
+    ("header", "file"),
+    [("inline int all() { return COUNT; }", "int COUNT = 8;\nINCLUDE"),
+     ("int now() { timeval t; gettimeofday(&t, 0); return 0; }", "#include <sys/time.h>\nINCLUDE"),
+     ("float* make(int n) { float* a = malloc(n); return a; }\nint class = 3;", "INCLUDE"),
+     ("#error for another compiler\nTEST(A, B) { EXPECT(n); }", "INCLUDE"),
+     ("const int SIDE = 2 * HALF; void sum(File x) {}", "#define HALF 4\nINCLUDE"),
+     ("", "#include <vector>\nusing namespace std;\nvector<int> A, B; void sum(vector<int> j) {}"),
+     ("", "struct S { int i; void tell() { cout << i; } }; __constant__ S SIDE{0};")],
+)  # fmt: skip
+def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in: Path) -> None:
+    hand_in.with_name("util.c").write_text(header)
+    k = "n + 0 * sizeof(SIDE)" if "SIDE" in header + file else "n"
+    hand_in.write_text(f"{file}\n{kernel(k=k)}".replace("INCLUDE", '#include "util.c"'))
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
+
+
+@pytest.mark.parametrize(
     ("parameters", "said"),
     [
         (
@@ -1270,6 +1301,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
             "of no type that a trial fills",
         ),
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
+        ("torch::PackedTensorAccessor32<T, 2> A, float* B", "pass `T* A, int n`, and write A["),
         (f"{MATRICES}, int p, int q, int r, int s", "which is which"),
     ],
 )

@@ -26,8 +26,9 @@ OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
-SAYS_TRANSPOSED = re.compile(
-    r"(?i:transpos|col(?:umn)?[-_ ]?major)|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
+SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by columns
+    r"(?i:transpos|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
+    r"|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
 # What a kernel does beside a product.
 BESIDE = re.compile(

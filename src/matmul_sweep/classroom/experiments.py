@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import operator
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,6 +42,7 @@ WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16
 COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 LARGEST, MOST = 3e9, 2e7  # operations of a product, and of the blocks of it that run
+OBLONG = 300  # tiles of a C that is one element high, or wide
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
 SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
@@ -144,9 +147,10 @@ class Bench:
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
-        factors: tuple[float, float] = ALONE,
+        factors: tuple[float, float] = ALONE, whole: bool = False,
     ) -> Run:  # fmt: skip
-        """Launches at a shape. With `grid` C is right where that many blocks write it.
+        """Launches at a shape. With `grid` C is right where that many blocks write it; whole: or
+        they have to write all.
 
         Raises EmulationError if the launch is impossible.
         """
@@ -175,7 +179,7 @@ class Bench:
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         return self.compared(Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
-            sampled=bool(grid) or share < 1,
+            sampled=(bool(grid) and not whole) or share < 1,
         ))  # fmt: skip
 
     def cost(self, shape: Shape, launched: plans.Launch, apart: bool) -> tuple[float, float]:
@@ -477,6 +481,27 @@ class Bench:
             yield run
             if run.endless or processor_seconds() > end:
                 return
+
+    def covers(self, shape: Shape) -> bool:
+        """Whether the program's grid covers C, of which some blocks do not show all."""
+        grid = self.launch.at(shape).grid
+        return bool(self.launch.blocks) or all(map(operator.ge, grid, self.launch.covering(shape)))
+
+    def uncovered(self) -> Iterator[Run]:
+        """Launches at the smallest oblong C, in each direction, that the program's grid does not
+        cover with tiles: one that is too large elsewhere may have its sides exchanged. Its blocks
+        beyond those that cover C do not run."""
+        own, tile = self.launch.program, np.minimum(self.launch.tile or (1, 1), WIDEST)
+        if not own or own.constant or self.signature.square or not self.blocks_apart:
+            return
+        for high, across in np.diag(tile).tolist():
+            sides = [(tiles * high + 1, tiles * across + 1, 1) for tiles in range(OBLONG)]
+            first = bisect_left(sides, True, key=lambda one: not self.covers(self.shape(*one)))
+            if first < OBLONG:
+                shape = self.shape(*sides[first])
+                launched, most = self.launch.at(shape), self.launch.covering(shape)
+                x, y, z = map(min, launched.grid, most)
+                yield replace(self.run(shape, (x, y, z), whole=True), launched=launched)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""

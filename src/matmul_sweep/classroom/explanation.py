@@ -6,7 +6,7 @@ Inputs are random, so that a model that gives every element of C is hardly wrong
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
         return set()
     if run.factors != ALONE:
         return {scaling(run, signature)}
-    own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides)
+    own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, indices)
     about_rows = () if run.columns else (*own, tiles, lines_apart)
     makers = (lost_terms, multiples, *about_rows)
     models = (pair for made in makers for pair in made(run, signature))
@@ -238,6 +238,27 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
                 index = row * lengths[right] + column % side
                 about = "A step" if which == "A" else f"{which} offset"
                 yield model(which, index), misplaced(signature, which, "0", right, about)
+
+
+def indices(run: Run, signature: Signature) -> Iterator[Model]:
+    """A or B read at an index in which two of row, column and term, or one of them and a row's
+    length, have the place of each other."""
+    if run.shape.operations > CHEAP:
+        return
+    m, n, k = run.shape.dimensions
+    a, b = (array.astype(np.float64) for array in run.inputs)
+    counters = dict(zip(("row", "column", "term"), np.indices((m, n, k)), strict=True))
+    for which, length, right in (("A", "k", "row * {} + term"), ("B", "n", "term * {} + column")):
+        name = signature.terms_name if signature.square else signature.name_of(length)
+        factors = [*counters.items(), (name, getattr(run.shape, length))]
+        for (one, x), (other, y), (last, z) in (
+            (*pair, more) for pair, more in product(combinations(factors, 2), counters.items())
+        ):
+            index = x * y + z
+            c = taken(a, index) * b.T if which == "A" else a[:, None] * taken(b, index)
+            key = f"{signature.name_of(which)} is read at {one} * {other} + {last}, with row and "
+            key += f"column of C; its element is at {right.format(name)}"
+            yield c.sum(2), Explanation(1, "wrong index", key, which)
 
 
 def tiles(run: Run, signature: Signature) -> Iterator[Model]:

@@ -79,11 +79,21 @@ class Program:
         return at_its_lines(self.source, self.needed[self.source])
 
     def flat(self, drops: Callable[[Include], object]) -> str:
-        """The same with what it uses of the headers beside it, and without some others."""
-        return "".join(
-            at_its_lines(source, source.without(text, lambda one: one.beside or drops(one)))
-            for source, text in self.needed.items()
-        )
+        """The same with what it uses of each header beside it in the place of its first include,
+        and without some others."""
+        headers = {one.path.resolve(): one for one in self.needed if one is not self.source}
+
+        def inlined(source: Source) -> str:
+            text = source.without(self.needed[source], lambda one: one.beside or drops(one))
+            parts, start, row = list[str](), 0, 0
+            for one in source.includes:
+                if header := headers.pop(one.beside.resolve(), None) if one.beside else None:
+                    before = at_its_lines(source, text[start : one.node.start_byte], row)
+                    parts += [before, inlined(header)]
+                    start, row = one.node.end_byte, one.node.end_point.row
+            return "".join(parts) + at_its_lines(source, text[start:], row)
+
+        return inlined(self.source)
 
     @property
     def defines(self) -> str:
@@ -182,8 +192,10 @@ class Program:
             in_bytes = rf"\b{parameter.name}\s*/\s*sizeof|\bchar\s*\*\s*\)[^;]*\b{parameter.name}\b"
             bytes_of = f" * (int)sizeof(*trial_{matrix})"
             return length + bytes_of * bool(re.search(in_bytes, self.kernel.body))
+        if role.startswith(UNUSED):
+            return f"({self.type_of(parameter.position)}*)TRIAL_ANY" if parameter.pointer else "0"
         given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
-        return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
+        return given.get(role, f"trial_{role}")
 
     @cached_property
     def overlapping(self) -> list[tuple[str, str, str, Node]]:
@@ -204,6 +216,7 @@ class Program:
             text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "namespace cuda_on_cpu { extern double alpha, beta; }\n"
         factors += "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        factors += "alignas(16) static char TRIAL_ANY[1 << 20];\n"
         shared = "extern __shared__ char trial_shared[];\n" if "::trial_shared" in text else ""
         head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}{shared}"
         return f"{head}{self.defines}{text}{self.wrapper}"
@@ -216,7 +229,7 @@ class Program:
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
             f"__attribute__((launch_bounds({math.prod(self.launch.block)})))\n"
-            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
+            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n#define TRIAL_ANY 0\n"
             f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )
 
@@ -240,10 +253,10 @@ def headers_of(compiler: Sequence[str], folders: Sequence[Path]) -> list[str]:
     return [word for folder in folders for word in ("-Xcompiler", f"-iquote,{folder}")]
 
 
-def at_its_lines(source: Source, text: str) -> str:
-    """A text that compilers take for a source's, line by line."""
+def at_its_lines(source: Source, text: str, row: int = 0) -> str:
+    """A text that compilers take for a source's from a row on, line by line."""
     place = json.dumps(str(source.place), ensure_ascii=False)  # as a string of C
-    return f"#line 1 {place}\n{text}\n"
+    return f"#line {row + 1} {place}\n{text}\n"
 
 
 def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
@@ -257,8 +270,8 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     command = [*compiler, *target, *toolchain.FLAGS["cuda"]]
     report, source = "", folder / "checked.cu"
-    # A header beside the file may need another one, which is not here, or another version of CUDA
-    # for the host; then what the kernel uses of it has to do.
+    # A header beside the file may have for the host what needs another one, or is no C++; then what
+    # the kernel uses of it has to do.
     for text, option in product((program.text, program.flat(lambda _: False)), ("", *OPTIONS)):
         if option in report:
             source.write_text(program.defines + text + program.use)
@@ -266,7 +279,9 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> str:
             report = done.stdout + done.stderr
             if not done.returncode:
                 return option
-            if not (OTHERWISE.search(report) or of_host(report, program)):
+            first = ERROR.search(report)
+            of_file = first and Path(first[1]).resolve() == program.source.place
+            if of_file and not OTHERWISE.search(report):
                 break
     toolchain.check_machine(compiler[-1], done)
     raise compile_mistake(report, program)
@@ -279,22 +294,6 @@ def checked(command: Sequence[str], program: Program) -> subprocess.CompletedPro
     except subprocess.TimeoutExpired:
         late = "the compiler takes longer than a minute"
         raise CompileMistake(program.kernel.line, late) from None
-
-
-def of_host(report: str, program: Program) -> bool:
-    """Whether a compiler's first error lies in what a header beside the file has for the host, or
-    follows from what is left out of the file."""
-    if not (found := ERROR.search(report)):
-        return False
-    place, row = Path(found[1]).resolve(), int(found[2]) - 1
-    undeclared = UNDECLARED.search(found[3])
-    if undeclared and any(undeclared[1] in one.names for one in program.source.definitions):
-        return True
-    return any(
-        one.host_only and one.node.start_point.row <= row <= one.node.end_point.row
-        for header in program.source.headers_beside if header.place == place
-        for one in header.definitions
-    )  # fmt: skip
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:

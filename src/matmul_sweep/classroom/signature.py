@@ -162,7 +162,7 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = with_addend(parameters)
+    parameters = without_effect(with_addend(parameters), kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -365,6 +365,10 @@ def parsed(
             f"{where}: parameter '{told.text}' is a pointer to pointers; a matrix is in one piece: "
             f"pass `{kind}* {name}`"
         )
+    if view := re.match(r"\w*TensorAccessor\w*\s*<\s*(\w+)", kind):
+        instead = f"pass `{view[1]}* {name}, int n`, and write {name}[row * n + column] for"
+        said = f"is a view of torch's: {instead} {name}[row][column], where n is a row's length"
+        raise UserError(f"{where}: parameter '{told.text}' {said}")
     pointer, whole = bool(told.pointers), set(kind.split()) <= WHOLE | {"bool"}
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
@@ -434,6 +438,18 @@ def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str
     rows = {name: value for name, value in known.items() if bare_letter(name) == "m"}
     lacking = {*map(bare_letter, sizes)} & {*"mnk"} == {"n", "k"}
     return rows if lacking and len(rows) == 1 else {}
+
+
+def without_effect(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
+    """The parameters; of more than three pointers those have the role of no use that a kernel never
+    has, or only reads into variables that it never has again."""
+    for kind, name, value in re.findall(r"\b(\w+)\s+(\w+)(\s*=[^=;][^;]*;)", body):
+        if kind != "return" and len(re.findall(rf"\b{name}\b", body)) == 1:
+            body = body.replace(value, ";")
+    pointers = [p for p in parameters if p.pointer and not p.role and not p.member]
+    vain = [p for p in pointers if not re.search(rf"\b{p.name}\b", body)]
+    return [replace(p, role=f"{UNUSED}{p.name}")
+            if p in vain and len(pointers) > max(PRODUCTS) else p for p in parameters]  # fmt: skip
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:

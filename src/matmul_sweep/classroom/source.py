@@ -33,8 +33,9 @@ KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute
 # What belongs to the program that launches a kernel.
 HOST_ONLY = re.compile(
     r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|CU(?:tensorMap\w+|_\w+)"
-    r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
-    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<\s*<"
+    r"|std\s*::\s*(?:\w*stream|vector|string|chrono|mt19937|random_device|thread"
+    r"|function|unique_ptr|shared_ptr|runtime_error)"
+    r"|cout|cerr|endl|[io]?f?stream|FILE|timeval|gettimeofday|clock_gettime)\b|<<\s*<"
 )
 FOR_EDGES = re.compile(
     r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)"
@@ -251,7 +252,7 @@ class Source:
                 or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
-            words = set(() if used else WORD.findall(arguments)).union(*(one.words for one in more))
+            words = set(() if used else WORD.findall(arguments)).union(*(one.uses for one in more))
             while words - used:
                 used |= words
                 words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
@@ -267,6 +268,8 @@ class Source:
                 for node in (one.host_members if one in kept else [one.node])]  # fmt: skip
         used = set[str]().union(*(one.words for one in kept))
         gone += [one.node for one in self.includes if not one.beside and not one.may_serve(used)]
+        gone += [one for one in syntax.of_type(self.tree, "preproc_call")  # what a build has to say
+                 if part(one, "directive", self.text) == "#error"]  # fmt: skip
         return without(self.text, gone)
 
     def with_values(self, values: Mapping[str, str]) -> "Source":
@@ -345,6 +348,14 @@ class Definition:
         return frozenset(WORD.findall(self.text))
 
     @cached_property
+    def uses(self) -> frozenset[str]:
+        """The words that may be of other definitions: not its own variables."""
+        own = (name for node in syntax.of_type(self.node, *syntax.OWN_VARIABLES)
+               for one in node.children_by_field_name("declarator")
+               for name in syntax.declared_names(one))  # fmt: skip
+        return self.words - {text_of(one, self.source.text) for one in own}
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """What it defines that a kernel may use; another kernel is none."""
         if "__global__" in self.words or self.node.type == "template_instantiation":
@@ -379,7 +390,7 @@ class Definition:
         own = self.text
         for member in self.host_members:
             own = own.replace(text_of(member, self.source.bare), "")
-        return "main" in self.names or bool(HOST_ONLY.search(own))
+        return "main" in self.names or bool(not self.on_device and HOST_ONLY.search(own))
 
     @property
     def host_members(self) -> list[Node]:

@@ -36,6 +36,7 @@ NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identif
 # Others with a name in a field: of a specialisation its template's.
 NAMED = {"alias_declaration", "namespace_alias_definition", "template_type", "template_function"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+OWN_VARIABLES = ("parameter_declaration", "declaration", "field_declaration")
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid

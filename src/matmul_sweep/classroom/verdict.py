@@ -2,7 +2,6 @@
 others."""
 
 import math
-import operator
 import re
 import tempfile
 import time
@@ -77,6 +76,7 @@ RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
 FEW = 8  # small shapes, which show whether a kernel needs zeros in C
+MOST_RARE = 3  # shapes at which a kernel is wrong that is right at all others
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
@@ -250,6 +250,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         settings |= {k: v for k, v in texts.items() if k in template}
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
+    for one in signature.parameters if "grid" in settings else ():
+        if one.role in ("m", "n", "k") and one.name not in ("m", "n", "k"):  # a setting's are roles
+            grid = re.sub(rf"\b{re.escape(one.name)}\b", one.role, settings["grid"])
+            settings = {**settings, "grid": grid}
     launch = launch_of(source, kernel, settings, signature.sizes)
     own_launch = file_launch(source, kernel, signature)
 
@@ -378,7 +382,7 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     fine = [*map(bool, shapes.values())]
     if not own or bench.seed is not None or factors != {ALONE} or all(fine) == any(fine):
         return False
-    if shapes.get(own) is not True and not covers(own, bench):
+    if shapes.get(own) is not True and not bench.covers(own):
         return False
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
@@ -388,12 +392,6 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
-
-
-def covers(shape: Shape, bench: Bench) -> bool:
-    """Whether the program's grid covers C, of which some blocks do not show all."""
-    grid = bench.launch.at(shape).grid
-    return bool(bench.launch.blocks) or all(map(operator.ge, grid, bench.launch.covering(shape)))
 
 
 def minds_edges(bench: Bench) -> bool:
@@ -417,6 +415,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         squares = [bench.run(shape) for shape in wide if shape.square]
         sides = [one.shape.n for one in squares if one.right][:1]
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
+    if runs and all(run.right for run in runs):
+        runs = [*runs, *bench.uncovered()]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
@@ -445,7 +445,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
     known = own and shapes.get(own) and bench.launch.grid_of_file(own)
-    at_own = bench.seed is None and own and known and covers(own, bench)
+    at_own = bench.seed is None and own and known and bench.covers(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
@@ -528,7 +528,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     found, least = multiples_from(shapes, bench)
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
-    if all(shape.square for shape in right):
+    wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
+    if all(shape.square for shape in wide):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         sides = multiples(squares, bench)
         if len(sides) == 1 and not found:
@@ -541,7 +542,22 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return said and f"it is right where {said}{terms}"
+    return f"it is right where {said}{terms}" if said else rule_beyond(shapes, bench)
+
+
+def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
+    """From which size on the kernel is right, or at which few shapes it is not, of many."""
+    right, wrong = told_apart(shapes)
+    if len(right) <= FEW:
+        return ""
+    roles = right[0].__match_args__[: 1 if bench.signature.square else None]
+    least = {role: min(getattr(shape, role) for shape in right) for role in roles}
+    if all(any(getattr(one, role) < side for role, side in least.items()) for one in wrong):
+        names = {bench.signature.name_of(role): side for role, side in least.items() if side > 1}
+        told = " and ".join(f"{name} is at least {side}" for name, side in names.items())
+        return f"it is right where {told}"
+    rare = " and ".join(map(str, wrong)) if len(wrong) <= MOST_RARE else ""
+    return rare and f"of the {len(shapes)} shapes that were tried, it is wrong only at {rare}"
 
 
 def told_apart(shapes: Mapping[Shape, bool | str]) -> tuple[list[Shape], list[Shape]]:

@@ -14,6 +14,7 @@ from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
+from matmul_sweep.classroom.signature import UNUSED
 from matmul_sweep.classroom.strict import UNLIKE
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
 from matmul_sweep.process.errors import printable
@@ -199,6 +200,8 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
     sizes = {signature.name_of(role): getattr(shape, role) for role in names}
     yield f"{shape} is {', '.join(f'{name} = {size}' for name, size in sizes.items())}."
+    if vain := [p.name for p in signature.parameters if p.pointer and p.role.startswith(UNUSED)]:
+        yield f"It gets anything for {' and '.join(vain)}, on which C does not depend."
 
 
 def tile_of(launch: Launch) -> str:
