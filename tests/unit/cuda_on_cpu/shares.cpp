@@ -7,6 +7,7 @@
 
 using std::max;
 using std::min;
+#define __CUDACC__  // launches do not overlap
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
