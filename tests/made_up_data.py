@@ -163,7 +163,6 @@ def made_up(
     known = copy.deepcopy(usual if device is None else device)
     if drawn:
         known["configuration"]["sweeps"] |= drawn
-    known["flags"] = {v.name: "-DOVERLAPS=1" * v.kernel.overlaps for v in variants}
     random = np.random.default_rng(7)
     arch = "sm_" + known.get("compute_capability", "9.0").replace(".", "")
     rows = [

@@ -232,14 +232,14 @@ class Results:
 
     @property
     def overlaps(self) -> bool:
-        """Whether what leads is of launches that overlap with each other, as they were compiled, of
-        kernels of all bits. A program that does something between two launches does not get such
-        times, so no first page tells of them."""
+        """Whether what leads is of launches that overlap with each other, of kernels of all bits of
+        16-bit inputs, whose products are short. A program that does something between two launches
+        does not get such times, so no first page tells of them."""
         if leading(self.leads) == "alone":
             return False
-        compiled = self.device.get("flags", {}).items()
-        overlapping = {name.partition("/")[0] for name, flags in compiled if "OVERLAPS" in flags}
-        return any(self.arithmetic(name) == "full" for name in overlapping & {*self.order})
+        known = [self.catalogue[name] for name in self.order if name in self.catalogue]
+        known = [one for one in known if one.arithmetic == "full" and "16" in one.dtype]
+        return any(kernel.overlaps for kernel in known)
 
     @property
     def cards(self) -> set[str]:
