@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.operation import MUCH, TUNED, Operation, Routine
+from matmul_sweep.operations.operation import MUCH, SIXTEEN_BITS, Operation
 from matmul_sweep.operations.shapes import Extent, Shape
 
 
@@ -46,11 +46,6 @@ class GramBf16(Shape):
         return [cls(shape.n, shape.m) for shape in Gram.around(rows, columns)]
 
 
-def cublas_gemm_ex(cublas: Any, shape: GramBf16, a: int, c: int) -> None:
-    sides = shape.m, shape.m, shape.k
-    cublas.gemm_ex("bfloat16", "bfloat16", *sides, a, a, c, right_transposed=True)
-
-
 GRAM_BF16 = Operation(
     shape=GramBf16,
     dtype="bfloat16",
@@ -59,7 +54,7 @@ GRAM_BF16 = Operation(
     left_transposed=False,
     right=0,
     right_transposed=True,
-    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
+    routines=SIXTEEN_BITS,
     rivals=("cublas_gram_bf16",),
     title="C = AAᵀ",
     work="mk(m + 1)",

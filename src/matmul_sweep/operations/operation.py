@@ -34,12 +34,17 @@ class Routine:
     tuned: bool = False
 
 
+def cublas_gemm_ex(cublas: Any, shape: Shape, *pointers: int) -> None:
+    cublas.gemm_ex(shape, *pointers)
+
+
 def cublaslt(cublas: Any, shape: Shape, *pointers: int) -> None:
     """A product by the algorithm that cublasLt itself would choose."""
     cublas.lt.matmul(0, shape, *pointers)
 
 
 TUNED = {"cublasLtMatmul": Routine(True, cublaslt, tuned=True)}
+SIXTEEN_BITS = {"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED
 
 
 @dataclass(frozen=True)
