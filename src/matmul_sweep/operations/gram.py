@@ -72,7 +72,6 @@ GRAM = Operation(
     output="float64",
     sums="float64",
     left_transposed=True,
-    right=0,
     routines={
         "cublasDgemm": Routine(True, cublas_dgemm),
         "cublasDsyrk": Routine(True, cublas_dsyrk, writes="upper"),

@@ -164,7 +164,7 @@ class Cublas:
         """C = A·B or A·Aᵀ, row-major, of device pointers to the dtypes of the shape's operation;
         each element is summed in float32."""
         operation, (m, n), k = operation_of(shape), shape.output, shape.terms
-        a, b, c = pointers[0], pointers[operation.right], pointers[-1]
+        a, b, c = pointers[0], *pointers[-2:]
         taken, given = DTYPES[operation.dtype].library, DTYPES[operation.output].library
         one, zero = c_float(1), c_float(0)
         of_b, row_of_b = (TRANSPOSE, k) if operation.right_transposed else (NO_TRANSPOSE, n)

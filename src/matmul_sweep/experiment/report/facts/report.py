@@ -78,7 +78,7 @@ def operations() -> dict[str, dict[str, Any]]:
         | {
             "factors": [
                 "A" + "ᵀ" * operation.left_transposed,
-                "AB"[operation.right] + "ᵀ" * operation.right_transposed,
+                operation.matrices[-2] + "ᵀ" * operation.right_transposed,
             ]
         }
         for name, operation in OPERATIONS.items()
