@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.operation import MUCH, SIXTEEN_BITS, Operation
-from matmul_sweep.operations.shapes import Extent, Shape
+from matmul_sweep.operations.shapes import Extent, SymmetricShape
 
 
 @dataclass(frozen=True)
-class GramBf16(Shape):
+class GramBf16(SymmetricShape):
     """C = A·Aᵀ with A of m×k and C of m×m, symmetric."""
 
     m: int
@@ -24,21 +24,12 @@ class GramBf16(Shape):
         return self.m
 
     @property
-    def inputs(self) -> tuple[Extent, ...]:
-        return ((self.m, self.k),)
-
-    @property
     def output(self) -> Extent:
         return self.m, self.m
 
     @property
     def terms(self) -> int:
         return self.k
-
-    @property
-    def operations(self) -> int:
-        """mk(m+1): 2k for each of the m(m+1)/2 elements that symmetry leaves to compute."""
-        return self.m * self.k * (self.m + 1)
 
     @classmethod
     def around(cls, rows: int, columns: int) -> Sequence["GramBf16"]:
