@@ -55,7 +55,7 @@ def site(results: Results, sets: Sequence[Results], mistakes: Path) -> dict[str,
     filled = {
         "index.html": story(results),
         "explore.html": explored(results),
-        "cards.html": {"entries": entries(sets)},
+        "cards.html": {"entries": [*entries(sets)]},
         "mistakes.html": {"gallery": gallery(mistakes)},
     }
     return {name: page(name, results, filled[name], PAGES) for name in PAGES}
