@@ -20,6 +20,12 @@ NAN = np.nan
 AROUND = 99  # in memory that is no array's
 
 
+def put(place: Any, value: int) -> int:
+    """Write what a function of the driver was asked for; its status."""
+    place._obj.value = value
+    return 0
+
+
 class Card:
     """A driver that knows two cards, sm_90, each by its context. `allocated`: how often."""
 
@@ -34,32 +40,25 @@ class Card:
         return lambda *_: 0
 
     def cuDeviceGet(self, device: Any, ordinal: int) -> int:
-        device._obj.value = ordinal
-        return 0
+        return put(device, ordinal)
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
-        context._obj.value = CONTEXT + device.value
-        return 0
+        return put(context, CONTEXT + device.value)
 
     def cuCtxGetCurrent(self, context: Any) -> int:
-        context._obj.value = self.context
-        return 0
+        return put(context, self.context)
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, _: object) -> int:
-        value._obj.value = (
-            self.major if attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"] else 0
-        )
-        return 0
+        major = attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"]
+        return put(value, self.major * major)
 
     def cuModuleLoad(self, handle: Any, path: bytes) -> int:
         self.functions.append((path.decode().rsplit("/")[-1].removesuffix(".cubin"), ""))
-        handle._obj.value = len(self.functions)
-        return 0
+        return put(handle, len(self.functions))
 
     def cuModuleGetFunction(self, handle: Any, module: Any, name: bytes) -> int:
         self.functions.append((self.functions[module.value - 1][0], name.decode()))
-        handle._obj.value = len(self.functions)
-        return 0
+        return put(handle, len(self.functions))
 
     def cuMemAlloc_v2(self, address: Any, size: Any, *_: object) -> int:
         room = np.full(size.value + 1024, 0xFF, np.uint8)  # NaN in every number type

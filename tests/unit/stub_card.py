@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from matmul_sweep.experiment.plan.settings import Limits, Sampling, Settings
 from matmul_sweep.experiment.verify.verification import Accuracy
-from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gemm import GEMM, Gemm
 
 NEUTRAL_MS = 0.002
 MS = {"own": 0.004, "library": 0.05}  # of a launch
@@ -30,6 +31,15 @@ class Card:
             inputs=lambda *_: (0, 1),
             poisoned=lambda *_: 2,
         )
+
+    def seat(self, kind: Any, cache: str, sampling: Sampling, shape: Gemm) -> tuple[Any, Any]:
+        """A bench of a kind that measures here, and the reference of its products."""
+        bench = kind.__new__(kind)
+        bench.settings = Settings(1, (cache,), sampling, Limits(5, 9, 0.8, 75, 60))
+        bench.tools, bench.stream, bench.random = self.tools, self, np.random.default_rng(1)
+        bench.recorder = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
+        wanted = {"operation": GEMM, "shape": shape, "errors": self.errors}
+        return bench, SimpleNamespace(**wanted, spot_check=lambda *_: None)
 
     def empty(self) -> None:
         self.now += NEUTRAL_MS

@@ -112,11 +112,6 @@ def test_blocks_share_out_slabs_and_tiles(mine, changes, shape, slabs, tiles, wa
     assert [*own, found.sums] == pytest.approx([*slabs, sums])
 
 
-def test_all_blocks_read_their_slabs_from_one_l2(mine):
-    nine_tiles = work_of(make(mine), Gemm(96, 192, 100), MULTIPROCESSORS)
-    assert nine_tiles.mean_slabs == 9 * 13 / MULTIPROCESSORS
-
-
 def megabytes(*elements: int, size: int = 4) -> float:
     return sum(elements) * size / 1e6
 
@@ -134,7 +129,7 @@ LONG = megabytes(288 * 80000, 80000 * 64, 288 * 64)
     [
         ({}, "96x192x100", {"megabytes": megabytes(96 * 100, 100 * 192, 96 * 192),
                             "far_megabytes": 0, "prepared_megabytes": 0, "cut_tiles": 0,
-                            **NOT_RAGGED, **NO_EDGE}),
+                            "mean_slabs": 9 * 13 / 4, **NOT_RAGGED, **NO_EDGE}),
         (UPPER, "80x96", {"megabytes": megabytes(80 * 96, 96 * 96, size=8)}),
         ({}, "4096x4096x64", {"megabytes": LARGE, "far_megabytes": LARGE - NEAR_MEGABYTES}),
         # Nine tiles of 10000 slabs: a stretch has 5·10000/4, of which the L2 keeps a part.

@@ -81,11 +81,8 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gpu]:
     sleep, waits = time.sleep, iter(range(100))
     monkeypatch.setattr(time, "sleep", lambda seconds: (next(waits), sleep(seconds)))
     uuids = iter(("GPU-0", "GPU-1"))
-    kind = type(
-        "Card",
-        (Gpu,),
-        {"__init__": lambda card: None, "uuid": cached_property(lambda _: next(uuids))},
-    )
+    own = {"__init__": lambda card: None, "uuid": cached_property(lambda _: next(uuids))}
+    kind = type("Card", (Gpu,), own)
     return [kind(), kind()]
 
 

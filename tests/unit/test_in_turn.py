@@ -1,10 +1,8 @@
 """Samples of several launches: how many, in which order, and their time for one."""
 
 import itertools
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from stub_card import MS, Card, at_once, kept, late, nothing_again
 from support import the_catalogue
@@ -13,8 +11,7 @@ from matmul_sweep.experiment.measure.bench import Point, Wrong
 from matmul_sweep.experiment.measure.contest import Contest
 from matmul_sweep.experiment.measure.in_turn import MOST_LAUNCHES, InTurnBench
 from matmul_sweep.experiment.measure.launches import launches_of
-from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
-from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.experiment.plan.settings import Case, Sampling
 from matmul_sweep.operations.gemm import Gemm
 
 
@@ -23,16 +20,9 @@ def timed(sample_seconds: float, cache: str = "hot", write: Any = at_once) -> tu
     C was looked at."""
     catalogue, card = the_catalogue(), Card()
     sampling = Sampling(20, 20, 1e-9, 60, sample_seconds=sample_seconds)
-    bench = InTurnBench.__new__(InTurnBench)
-    bench.settings = Settings(1, (cache,), sampling, Limits(5, 9, 0.8, 75, 60))
-    bench.tools = card.tools
-    bench.stream: Any = card
-    bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
-    bench.random, bench.loaded_s = np.random.default_rng(1), 0.0
     point, case = Point(), Case(Gemm(64, 64, 64), "uniform", "burst")
-    wanted: Any = SimpleNamespace(
-        operation=OPERATIONS["gemm"], shape=case.shape, errors=card.errors
-    )
+    bench, wanted = card.seat(InTurnBench, cache, sampling, case.shape)
+    bench.loaded_s = 0.0
     contest = Contest(card.tools, wanted, (0, 1))
     products = [card.product(*own) for own in zip(MS, MS.values(), (write, at_once), strict=True)]
     variants = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from matmul_sweep.process.errors import Unfinished
-from matmul_sweep.process.isolation import Crashed, run_isolated
+from matmul_sweep.process.isolation import Crashed, result_of
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,6 @@ from matmul_sweep.process.isolation import Crashed, run_isolated
 def test_how_a_call_ended_badly_is_said(action, seconds, said, capfd):
     begun = time.monotonic()
     with pytest.raises((Crashed, Unfinished), match=said):
-        run_isolated(action, seconds)
+        result_of(action, seconds)
     assert ("ZeroDivisionError" in capfd.readouterr().err) == ("error" in said)
     assert time.monotonic() - begun < 10

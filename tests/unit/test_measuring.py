@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support import Command, experiment, step
 
 from matmul_sweep.experiment.dataset.tables import read_table
@@ -51,6 +52,13 @@ def test_what_failed_its_verification_is_not_timed(command, tmp_path):
     assert not (tmp_path / "journal").exists()
 
 
+def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> program.Measuring:
+    """A job of naive and vectors, on a card that is not there."""
+    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
+    run = experiment("naive", "vectors", device="gpu", **changes)
+    return program.Measuring(run, "gemm", folder, folder / "journal", folder)
+
+
 def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
     tmp_path, monkeypatch
 ):
@@ -59,12 +67,10 @@ def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_tim
         return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}
 
     asked: list[str] = []
-    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
     monkeypatch.setattr(program, "timed_together", timed)
-    run = experiment("naive", "vectors", device="gpu", caches=["alone"])
-    job = program.Measuring(run, "gemm", tmp_path, tmp_path / "journal", tmp_path)
+    job = job_of(tmp_path, monkeypatch, caches=["alone"])
     reasons = {"naive/32": None, "naive/16": None, "vectors/128": "wrong result"}
-    variants = run.measured["gemm", "gpu"]
+    variants = job.experiment.measured["gemm", "gpu"]
     job.on_gpu(variants, reasons)
     assert asked == ["naive/32", "naive/16"]
     assert [v.name for v in job.pending(variants)] == ["naive/16"]  # it lost the card
@@ -78,17 +84,15 @@ def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_tim
 
 
 def test_after_a_lost_gpu_another_process_measures_the_rest(tmp_path, monkeypatch):
-    """On a card that is not there; each folder says which process left it."""
+    """Each folder says which process left it."""
 
     def timed(sweep: Sweep, *_: object) -> dict[str, Any]:
         sweep.lost = "it hangs" if sweep.variant.name == "naive/32" else ""
         return {"uuid": str(os.getpid())}
 
-    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
     monkeypatch.setattr(program, "timed_on_gpu", timed)
-    run = experiment("naive", "vectors", device="gpu")
-    variants = run.measured["gemm", "gpu"]
-    job = program.Measuring(run, "gemm", tmp_path, tmp_path / "journal", tmp_path)
+    job = job_of(tmp_path, monkeypatch)
+    variants = job.experiment.measured["gemm", "gpu"]
     reasons = dict.fromkeys(["naive/32", "naive/16", "vectors/128"])
     until_done(lambda: job.pending(variants), lambda left: job.on_gpu(left, reasons))
     by = [read_json(tmp_path / v.slug / program.FACTS)["uuid"] for v in variants]

@@ -13,18 +13,12 @@ from matmul_sweep.experiment.measure import together
 from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
 from matmul_sweep.experiment.measure.bench import LostDevice, Point, Split
 from matmul_sweep.experiment.measure.together import AloneBench
-from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.plan.settings import Case, Sampling
 from matmul_sweep.experiment.verify.cublaslt import CublasError
-from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
 
-OFFERED = {
-    "slow": 0.06,
-    "fast": 0.045,
-    "middle": 0.048,
-    "faster": 0.03,
-    "wrong": 0.01,
-}  # ms, of what a library has
+# What a library has, and the ms of each.
+OFFERED = {"slow": 0.06, "fast": 0.045, "middle": 0.048, "faster": 0.03, "wrong": 0.01}
 KERNEL, LIBRARY, TUNED = "naive/32", "cublas_sgemm", "cublas_tuned"
 
 
@@ -49,29 +43,19 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Any:
     return offered
 
 
-def timed(
-    size: int = 64, write: Any = at_once, library: Any = at_once
-) -> tuple[Any, Card]:  # fmt: skip
+def timed(size: int = 64, write: Any = at_once, library: Any = at_once) -> tuple[Any, Card]:
     """What is found of a kernel beside its rivals."""
     catalogue, card = the_catalogue(), Card()
     ways = {KERNEL: ("own", write), LIBRARY: ("library", library)}
     case = Case(Gemm(size, size, size), "uniform", "burst")
-    bench = AloneBench.__new__(AloneBench)
-    bench.settings = Settings(1, ("alone",), Sampling(6, 6, 1, 1), Limits(5, 9, 0.8, 75, 60))
-    bench.tools, bench.operation, bench.split = card.tools, OPERATIONS["gemm"], Split()
-    bench.stream: Any = card
-    bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
-    bench.gpu: Any = SimpleNamespace(drv=SimpleNamespace(MemoryError=MemoryError), errors=Broken)
+    bench, wanted = card.seat(AloneBench, "alone", Sampling(6, 6, 1, 1), case.shape)
+    bench.operation, bench.split = wanted.operation, Split()
+    bench.gpu = SimpleNamespace(drv=SimpleNamespace(MemoryError=MemoryError), errors=Broken)
     bench.alone = Alone(bench.stream, bench.recorder, None)
-    bench.random = np.random.default_rng(1)
     bench.variants = [catalogue.variant(name) for name in (KERNEL, LIBRARY, TUNED)]
     bench.rivals = {KERNEL: bench.variants[1:]}
     own = {name: card.product(way, MS[way], write) for name, (way, write) in ways.items()}
-    bench.product: Any = lambda variant: own[variant.name]
-    wanted: Any = SimpleNamespace(
-        operation=OPERATIONS["gemm"], shape=case.shape, errors=card.errors,
-        spot_check=lambda *_: None,
-    )  # fmt: skip
+    bench.product = lambda variant: own[variant.name]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(together, "reference", lambda *_: wanted)
         return bench.measure(case, bench.variants[:1])[KERNEL], card

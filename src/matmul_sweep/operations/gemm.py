@@ -71,8 +71,6 @@ GEMM = Operation(
     dtype="float32",
     output="float32",
     sums="float32",
-    left_transposed=False,
-    right=1,
     routines={
         "cublasSgemm": Routine(True, cublas_sgemm, ("full", "tf32")),
         "numpy.matmul": Routine(False, lambda shape, a, b, c: matmul_into(a, b, c)),

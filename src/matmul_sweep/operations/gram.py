@@ -13,11 +13,11 @@ from matmul_sweep.operations.operation import (
     Routine,
     matmul_into,
 )
-from matmul_sweep.operations.shapes import Extent, Shape
+from matmul_sweep.operations.shapes import Extent, SymmetricShape
 
 
 @dataclass(frozen=True)
-class Gram(Shape):
+class Gram(SymmetricShape):
     """C = Aᵀ·A with A of m×n and C of n×n, symmetric."""
 
     m: int
@@ -27,21 +27,12 @@ class Gram(Shape):
     pattern: ClassVar[str] = "MxN such as 10250x20500"
 
     @property
-    def inputs(self) -> tuple[Extent, ...]:
-        return ((self.m, self.n),)
-
-    @property
     def output(self) -> Extent:
         return self.n, self.n
 
     @property
     def terms(self) -> int:
         return self.m
-
-    @property
-    def operations(self) -> int:
-        """mn(n+1): 2m for each of the n(n+1)/2 elements that symmetry leaves to compute."""
-        return self.m * self.n * (self.n + 1)
 
     @classmethod
     def around(cls, rows: int, columns: int) -> Sequence["Gram"]:
@@ -72,7 +63,6 @@ GRAM = Operation(
     output="float64",
     sums="float64",
     left_transposed=True,
-    right=0,
     routines={
         "cublasDgemm": Routine(True, cublas_dgemm),
         "cublasDsyrk": Routine(True, cublas_dsyrk, writes="upper"),

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.operation import MUCH, TUNED, Operation, Routine
-from matmul_sweep.operations.shapes import Extent, Shape
+from matmul_sweep.operations.operation import MUCH, SIXTEEN_BITS, Operation
+from matmul_sweep.operations.shapes import Extent, SymmetricShape
 
 
 @dataclass(frozen=True)
-class GramBf16(Shape):
+class GramBf16(SymmetricShape):
     """C = A·Aᵀ with A of m×k and C of m×m, symmetric."""
 
     m: int
@@ -24,10 +24,6 @@ class GramBf16(Shape):
         return self.m
 
     @property
-    def inputs(self) -> tuple[Extent, ...]:
-        return ((self.m, self.k),)
-
-    @property
     def output(self) -> Extent:
         return self.m, self.m
 
@@ -35,20 +31,10 @@ class GramBf16(Shape):
     def terms(self) -> int:
         return self.k
 
-    @property
-    def operations(self) -> int:
-        """mk(m+1): 2k for each of the m(m+1)/2 elements that symmetry leaves to compute."""
-        return self.m * self.k * (self.m + 1)
-
     @classmethod
     def around(cls, rows: int, columns: int) -> Sequence["GramBf16"]:
         """Gram's, whose A is Aᵀ here."""
         return [cls(shape.n, shape.m) for shape in Gram.around(rows, columns)]
-
-
-def cublas_gemm_ex(cublas: Any, shape: GramBf16, a: int, c: int) -> None:
-    sides = shape.m, shape.m, shape.k
-    cublas.gemm_ex("bfloat16", "bfloat16", *sides, a, a, c, right_transposed=True)
 
 
 GRAM_BF16 = Operation(
@@ -56,10 +42,8 @@ GRAM_BF16 = Operation(
     dtype="bfloat16",
     output="bfloat16",
     sums="float32",
-    left_transposed=False,
-    right=0,
     right_transposed=True,
-    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
+    routines=SIXTEEN_BITS,
     rivals=("cublas_gram_bf16",),
     title="C = AAᵀ",
     work="mk(m + 1)",

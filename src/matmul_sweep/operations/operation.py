@@ -34,12 +34,17 @@ class Routine:
     tuned: bool = False
 
 
+def cublas_gemm_ex(cublas: Any, shape: Shape, *pointers: int) -> None:
+    cublas.gemm_ex(shape, *pointers)
+
+
 def cublaslt(cublas: Any, shape: Shape, *pointers: int) -> None:
     """A product by the algorithm that cublasLt itself would choose."""
     cublas.lt.matmul(0, shape, *pointers)
 
 
 TUNED = {"cublasLtMatmul": Routine(True, cublaslt, tuned=True)}
+SIXTEEN_BITS = {"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,13 @@ class Operation:
     dtype: str  # of the inputs
     output: str  # dtype of C
     sums: str  # dtype in which an element of C is summed
-    left_transposed: bool  # the left factor is input 0, or its transpose
-    right: int  # the right factor: which input
     routines: Mapping[str, Routine]
     rivals: tuple[str, ...]  # library entries of the catalogue, in the order of reports
     title: str  # the product as a formula
     work: str  # its count of operations as a formula
     symmetric: bool = False
-    right_transposed: bool = False  # the right factor is that input's transpose
+    left_transposed: bool = False  # the left factor is the first input, or its transpose
+    right_transposed: bool = False  # the right factor is the last input, or its transpose
     # Words for shapes by the dimension that stands out; the first that holds is the class.
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
@@ -81,7 +85,7 @@ class Operation:
 
     def factors(self, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The left and the right factor of C, of m×k and k×n, as views of the inputs."""
-        left, right = inputs[0], inputs[self.right]
+        left, right = inputs[0], inputs[-1]
         return left.T if self.left_transposed else left, right.T if self.right_transposed else right
 
     @property

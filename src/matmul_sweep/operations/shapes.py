@@ -90,6 +90,22 @@ class Shape(ABC):
         return "x".join(map(str, self.dimensions))
 
 
+class SymmetricShape(Shape):
+    """A shape of one matrix times its own transpose."""
+
+    @property
+    def inputs(self) -> tuple[Extent, ...]:
+        rows, columns = self.dimensions
+        return ((rows, columns),)
+
+    @property
+    def operations(self) -> int:
+        """Of a side of s, and of t terms, ts(s+1): 2t for each of the s(s+1)/2 elements that
+        symmetry leaves to compute."""
+        side = self.output[0]
+        return self.terms * side * (side + 1)
+
+
 def ceil_div(a: int, b: int) -> int:
     """a/b rounded up, for positive a and b."""
     return -(-a // b)

@@ -27,18 +27,6 @@ def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
     return array
 
 
-def run_isolated(action: Callable[[], object], seconds: float) -> None:
-    """Run `action` in a copy of this process; only shared arrays come back.
-
-    Raises Unfinished if it has not ended after `seconds`, or Crashed.
-    """
-
-    def run() -> None:
-        action()  # what it returns may be as large as what it wrote
-
-    result_of(run, seconds)
-
-
 def result_of(action: Callable[[], T], seconds: float) -> T:
     """What `action` returns in a copy of this process, which pickles it; a UserError or an error of
     the system becomes a UserError here.

@@ -54,7 +54,7 @@ class Contest:
         """
         kind, shape, scale = self.wanted.operation, self.wanted.shape, self.tools.scale
         a, c = self.inputs[0], contender.c
-        of_c = factor**2 if kind.right == 0 else factor  # A is both factors, or one
+        of_c = factor**2 if kind.symmetric else factor  # A is both factors, or one
         scale(a, shape.elements[0], kind.dtype, factor)
         self.tools.poison(c, shape.elements[-1], kind.output)
         scaled_back = partial(scale, c, shape.elements[-1], kind.output, 1 / of_c)

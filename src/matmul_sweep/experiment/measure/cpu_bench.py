@@ -23,7 +23,7 @@ from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished
-from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
+from matmul_sweep.process.isolation import Crashed, result_of, shared_array
 
 SPENT = 2  # times a point's seconds: if the first product takes longer, it is the only sample
 CALIBRATION = 256  # n of the square product
@@ -61,7 +61,7 @@ class CpuBench:
             taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
 
         try:
-            run_isolated(run, self.settings.limits.hang_seconds)
+            result_of(run, self.settings.limits.hang_seconds)
         except Crashed as failure:
             raise Wrong(f"the launch failed: {failure}") from None
         except Unfinished as failure:

@@ -133,14 +133,13 @@ class Experiment:
         a GPU, those that the dispatches choose at the largest two squares of their sweeps, of which
         one compares the kernels."""
         shown = self.shown if self.device == GPU else self.steps
-        found = []
+        found: dict[tuple[str, Variant], None] = {}
         for variant in shown:
             squares = [s for s in self.shapes_of(variant, drawn=False) if s.square]
             largest = sorted(squares, key=lambda shape: shape.operations)[-2:]
-            found += [
-                (arch, p) for arch in self.architectures for p in variant.parts(arch, largest)
-            ]
-        return list(dict.fromkeys(found))
+            for arch in self.architectures:
+                found |= dict.fromkeys((arch, part) for part in variant.parts(arch, largest))
+        return list(found)
 
     @property
     def counted(self) -> list[Variant]:

@@ -16,7 +16,9 @@ from pathlib import Path
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul_sweep.experiment.verify.cublaslt import CublasError, CublasLt
+from matmul_sweep.operations import operation_of
 from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
 # cublasMath_t. The default mode has no TF32 and no emulation, but lets cublasGemmEx add parts of a
@@ -158,15 +160,14 @@ class Cublas:
             byref(scalar(1)), b, row_of_b, a, columns or k, byref(scalar(add)), c, n,
         )  # fmt: skip
 
-    def gemm_ex(
-        self, inputs: str, output: str, m: int, n: int, k: int, a: int, b: int, c: int,
-        right_transposed: bool = False,
-    ) -> None:  # fmt: skip
-        """C = A·B or A·Bᵀ as `gemm`, of device pointers to these dtypes; each element is summed in
-        float32."""
-        taken, given = DTYPES[inputs].library, DTYPES[output].library
+    def gemm_ex(self, shape: Shape, *pointers: int) -> None:
+        """C = A·B or A·Aᵀ, row-major, of device pointers to the dtypes of the shape's operation;
+        each element is summed in float32."""
+        operation, (m, n), k = operation_of(shape), shape.output, shape.terms
+        a, b, c = pointers[0], *pointers[-2:]
+        taken, given = DTYPES[operation.dtype].library, DTYPES[operation.output].library
         one, zero = c_float(1), c_float(0)
-        of_b, row_of_b = (TRANSPOSE, k) if right_transposed else (NO_TRANSPOSE, n)
+        of_b, row_of_b = (TRANSPOSE, k) if operation.right_transposed else (NO_TRANSPOSE, n)
         call(
             "cublasGemmEx", self.handle, of_b, NO_TRANSPOSE, n, m, k,
             byref(one), b, taken, row_of_b, a, taken, k, byref(zero), c, given, n,

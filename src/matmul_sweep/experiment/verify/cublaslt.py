@@ -63,7 +63,7 @@ class CublasLt:
         product, of_first, of_second, of_c = describe(shape)
         algorithm = self.offered(shape)[which]
         scalar = COMPUTE[operation_of(shape).sums][1]
-        first, second, c = pointers[operation_of(shape).right], pointers[0], pointers[-1]
+        second, first, c = pointers[0], *pointers[-2:]
         call(
             "Matmul", self.handle, product, byref(scalar(1)), c_void_p(first), of_first,
             c_void_p(second), of_second, byref(scalar(0)), c_void_p(c), of_c, c_void_p(c), of_c,

@@ -28,8 +28,7 @@ def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]
 
 def reference_bytes(shape: Shape) -> int:
     """Device memory that the reference takes, besides the product's own matrices."""
-    operation = operation_of(shape)
-    right = KINDS[operation.sums].right_bytes * shape.elements[operation.right]
+    right = KINDS[operation_of(shape).sums].right_bytes * shape.elements[-2]
     return right + panel_rows(shape) * row_bytes(shape)
 
 
@@ -123,7 +122,7 @@ class Reference(ABC):
             fills.values(fill, seed, which, index, self.operation.dtype)
             .astype(np.float64)
             .astype(np.longdouble)
-            for which, index in zip((0, self.operation.right), self.operands(rows, columns),
+            for which, index in zip((0, len(self.shape.inputs) - 1), self.operands(rows, columns),
                                     strict=True)
         )  # fmt: skip
         found, line = np.zeros((SPOTS, SPOTS), np.longdouble), np.empty(width)
@@ -158,7 +157,7 @@ class WidenedReference(Reference):
 
     def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
-        self.a, b = int(arrays[0]), int(arrays[self.operation.right])
+        self.a, b = int(arrays[0]), int(arrays[-1])
         self.b = self.allocated(shape.terms * shape.n, 8, 4)  # wide, and its magnitude
         self.widen(b, self.b, shape.terms * shape.n)
         self.panel = self.allocated(self.rows * shape.terms, 8, 4)  # of A, likewise

@@ -21,7 +21,7 @@ from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import CpuProduct, cpu_product, gpu_product
 from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
+from matmul_sweep.process.isolation import Crashed, result_of, shared_array
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
 
@@ -106,7 +106,7 @@ class CpuRunner(Runner):
         padded = [guarded(matrix)[:-GUARD].reshape(matrix.shape) for matrix in inputs]
         inside = c[:-GUARD].reshape(shape.output)
         try:
-            run_isolated(lambda: product(shape, *padded, inside), self.seconds)
+            result_of(lambda: product(shape, *padded, inside), self.seconds)
         except Crashed as failure:
             raise WrongAccess(f"the launch failed: {failure}") from None
         return unguarded(c, shape)

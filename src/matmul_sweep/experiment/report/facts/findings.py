@@ -1,5 +1,6 @@
 """What a data set shows: the numbers of the report's sentences, without those that it lacks."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -29,7 +30,7 @@ from matmul_sweep.operations.gemm import GEMM
 def findings(results: Results) -> dict[str, Any]:
     """Every finding by name."""
     return {
-        "shares": {name: shares(results.of(name)) for name in OPERATIONS},
+        "shares": {name: [*shares(results.of(name))] for name in OPERATIONS},
         "accuracy": {name: accuracy(results.of(name, reduced=True)) for name in OPERATIONS},
         "card": card_state(results),
         "smallest": smallest(results.of(GEMM.name)),
@@ -42,7 +43,7 @@ def named(results: Results, kernel: str, variant: str = "") -> dict[str, str]:
     return {"name": kernel, "title": results.title(kernel), "variant": variant}
 
 
-def shares(results: Results) -> list[dict[str, Any]]:
+def shares(results: Results) -> Iterator[dict[str, Any]]:
     """The largest speed-up over each library that fills C, or alone over the fastest, at the shape
     of the comparison, and the square sizes at which hand-written kernels win, and at which the best
     of them tie."""
@@ -52,7 +53,6 @@ def shares(results: Results) -> list[dict[str, Any]]:
     rows = told_ratios(results, rows[rows.cache == way])
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
     rows = rows.assign(verdict=pd.Series(verdicts, rows.index, dtype=str))
-    found = []
     by_library = [rows[rows.baseline == library] for library in results.full_rivals]
     for own in [rows] if way == "alone" else by_library:
         faster, tie = ({*map(int, own.n[own.verdict == word])} for word in ("faster", "tie"))
@@ -60,21 +60,18 @@ def shares(results: Results) -> list[dict[str, Any]]:
         if way == "alone":
             here = here[here.variant.isin(leading_own(results).variant)]
         for best in here.sort_values("ratio").tail(1).itertuples():
-            found.append(
-                {
-                    "n": best.n,
-                    "kernel": named(results, best.kernel, best.variant),
-                    "library": named(results, best.baseline),
-                    "ratio": best.ratio,
-                    "interval": ends(best.ratio_low, best.ratio_high),
-                    "verdict": best.verdict,
-                    "way": "alone" if way == "alone" else "",
-                    "sizes": own.n.nunique(),
-                    "faster_at": sorted(faster),
-                    "tie_at": sorted(tie - faster),
-                }
-            )
-    return found
+            yield {
+                "n": best.n,
+                "kernel": named(results, best.kernel, best.variant),
+                "library": named(results, best.baseline),
+                "ratio": best.ratio,
+                "interval": ends(best.ratio_low, best.ratio_high),
+                "verdict": best.verdict,
+                "way": "alone" if way == "alone" else "",
+                "sizes": own.n.nunique(),
+                "faster_at": sorted(faster),
+                "tie_at": sorted(tie - faster),
+            }
 
 
 def accuracy(results: Results) -> dict[str, Any] | None:

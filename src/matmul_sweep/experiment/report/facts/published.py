@@ -54,11 +54,10 @@ def stand_in(results: Results) -> Results | None:
     return next(iter(quoted(results.others)), None)
 
 
-def entries(data_sets: Iterable[Results]) -> list[dict[str, Any]]:
+def entries(data_sets: Iterable[Results]) -> Iterator[dict[str, Any]]:
     """The sets, the current one first, then the newest, in words; a word between asterisks is
     emphasised. Raises UserError for two sets of one device."""
     folders: dict[str, Path] = {}
-    found = []
     ordered = in_order(data_sets)
     for results in ordered:
         folder, name = results.folder, published_name(results.device)
@@ -66,18 +65,15 @@ def entries(data_sets: Iterable[Results]) -> list[dict[str, Any]]:
             raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
         folders[name] = folder
         cards = len(results.cards)
-        found.append(
-            {
-                "card": f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
-                "date": str(results.device.get("date")),
-                "kernels": version_words(results)
-                or f"this version's, commit {short_commit(results.device)}",
-                "fastest": list(fastest_kernels(results)),
-                "beside": beside(ordered[0], results),  # the current set
-                "files": files(folder),
-            }
-        )
-    return found
+        yield {
+            "card": f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
+            "date": str(results.device.get("date")),
+            "kernels": version_words(results)
+            or f"this version's, commit {short_commit(results.device)}",
+            "fastest": list(fastest_kernels(results)),
+            "beside": beside(ordered[0], results),  # the current set
+            "files": files(folder),
+        }
 
 
 def fastest_kernels(results: Results) -> Iterator[str]:

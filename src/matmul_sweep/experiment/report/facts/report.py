@@ -73,16 +73,13 @@ def data_set(results: Results) -> dict[str, Any]:
 def operations() -> dict[str, dict[str, Any]]:
     """Each operation in words, in the order of the report."""
     facts = ("title", "dtype", "work", "figure_prefix")
-    return {
-        name: {fact: getattr(operation, fact) for fact in facts}
-        | {
-            "factors": [
-                "A" + "ᵀ" * operation.left_transposed,
-                "AB"[operation.right] + "ᵀ" * operation.right_transposed,
-            ]
-        }
-        for name, operation in OPERATIONS.items()
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for name, operation in OPERATIONS.items():
+        left = "A" + "ᵀ" * operation.left_transposed
+        right = operation.matrices[-2] + "ᵀ" * operation.right_transposed
+        found[name] = {fact: getattr(operation, fact) for fact in facts}
+        found[name]["factors"] = [left, right]
+    return found
 
 
 def scope(results: Results) -> dict[str, Any]:

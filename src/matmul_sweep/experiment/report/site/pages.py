@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import jinja2
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 from pygments import highlight
@@ -19,6 +18,7 @@ from pygments.lexers import CppLexer
 
 from matmul_sweep.classroom.results import RESULTS
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
+from matmul_sweep.experiment.report.blocks import templates
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.facts.banks import banks
 from matmul_sweep.experiment.report.facts.bars import bars
@@ -55,7 +55,7 @@ def site(results: Results, sets: Sequence[Results], mistakes: Path) -> dict[str,
     filled = {
         "index.html": story(results),
         "explore.html": explored(results),
-        "cards.html": {"entries": entries(sets)},
+        "cards.html": {"entries": [*entries(sets)]},
         "mistakes.html": {"gallery": gallery(mistakes)},
     }
     return {name: page(name, results, filled[name], PAGES) for name in PAGES}
@@ -140,13 +140,7 @@ def marked_up(text: str, mark: str, tag: str) -> Markup:
     return Markup(re.sub(rf"{mark}(.+?){mark}", rf"<{tag}>\1</{tag}>", str(escape(text))))
 
 
-ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(TEMPLATES),
-    undefined=jinja2.StrictUndefined,
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+ENVIRONMENT = templates(TEMPLATES, autoescape=True)
 ENVIRONMENT.globals |= {
     "WAYS": WAYS,
     "widest": widest,
