@@ -555,6 +555,12 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a batch": (rectangular(
         parameters=f"{MATRICES}, int batch, int m, int n, int k",
         b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),
+    "a batch that is called K": (kernel(
+        f"{MATRICES}, int M, int N, int P, int K", "A[z * M * N + i * N + p]",
+        "B[z * N * P + p * P + j]", "C[z * M * P + i * P + j]", "M", "P", "N").replace(
+        "    if (i >=", "    int z = blockIdx.z;\n    if (z >= K || i >="), "", "f is correct"),
+    "an attribute behind its array": (
+        "float right[64 * 64] __attribute__((aligned(64)));\n" + kernel(), "", "f is correct"),
     "a switch": (kernel(f"{SQUARE}, bool transA"), "", "f is correct"),
     "a template's type": (TYPED, "", "f is correct(?s:.*)guess.*: S=float"),
     "an instantiation": (f"{TYPED}template __global__ void "

@@ -163,6 +163,7 @@ def signature_of(
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
     parameters = without_effect(with_addend(parameters), kernel.body)
+    parameters = with_batch(parameters, kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -450,6 +451,17 @@ def without_effect(parameters: Sequence[Parameter], body: str) -> list[Parameter
     vain = [p for p in pointers if not re.search(rf"\b{p.name}\b", body)]
     return [replace(p, role=f"{UNUSED}{p.name}")
             if p in vain and len(pointers) > max(PRODUCTS) else p for p in parameters]  # fmt: skip
+
+
+def with_batch(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
+    """The parameters; of more than three numbers one that is nothing but the end of blockIdx.z
+    counts products, whatever its name."""
+    numbers = [p.name for p in parameters if not (p.pointer or p.role)]
+    index = "|".join([r"blockIdx\.z", *re.findall(r"\b(\w+)\s*=\s*blockIdx\.z\s*[;,]", body)])
+    ends = {*re.findall(rf"\b(?:{index})\s*(?:<|>=)\s*(\w+)\b", body)}
+    ends = {name for name in ends if len(re.findall(rf"\b{name}\b", body)) == 1}
+    return [replace(p, role=BATCH) if p.name in ends and len(numbers) > 3 else p
+            for p in parameters]  # fmt: skip
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:

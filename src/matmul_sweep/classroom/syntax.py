@@ -14,7 +14,8 @@ from tree_sitter import Language, Node, Parser
 PARSER = Parser(Language(tree_sitter_cuda.language()))
 # What the grammar does not know: attributes, which say nothing that a verdict needs.
 UNKNOWN_WORDS = re.compile(
-    r"__(?:cluster_dims|block_size|maxnreg|align)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
+    r"__(?:cluster_dims|block_size|maxnreg|align|attribute)__"
+    r"\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|__grid_constant__"
 )
 # A condition among the strings of an expression, behind a line that ends with one.
 CONDITION_IN_STRINGS = re.compile(
