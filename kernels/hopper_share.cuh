@@ -90,10 +90,9 @@ struct HopperShare {
         typename Tile::Ring ring = {slabs, full, empty};
         if constexpr (T::resident == 1) let_next_launch_begin();
         if (Tile::produces()) in.prefetch();
-        const Schedule whole = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k));
-        if (Tile::produces()) of_producer = whole;
         if (threadIdx.x == 0) {
-            of_consumers = whole, parts[0] = of_consumers.next();
+            of_producer = of_consumers = Schedule::of(typename Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k));
+            parts[0] = of_consumers.next();
             ring.set_up(Tile::warps_that_leave);
         }
         meet_cluster();  // the mbarriers of all blocks are there

@@ -103,6 +103,8 @@ struct StreamK {
         int stretches, stretch;  // of all blocks, and this block's, if it is not negative
         int tile;                // this block's next whole tile
         long long first, end;    // this block's stretch, as far as it is not done
+        int last;                // its last tile, of those that are left
+        long long start;         // and the first slab of that
 
         static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs)
         {
@@ -124,10 +126,19 @@ struct StreamK {
             schedule.tile = S::number(), schedule.first = schedule.end = 0;
             // The last blocks have the stretches: where all heavy tiles are whole, these blocks have one less.
             schedule.stretch = S::number() - (S::blocks - schedule.stretches);
-            if (schedule.stretch >= 0)
-                schedule.first = schedule.first_slab(schedule.stretch),
-                schedule.end = schedule.first_slab(schedule.stretch + 1);
+            if (schedule.stretch < 0) return schedule;
+            schedule.first = schedule.first_slab(schedule.stretch);
+            schedule.end = schedule.first_slab(schedule.stretch + 1);
+            schedule.last = (int)quotient(schedule.end - 1, slabs);
+            schedule.start = (long long)schedule.last * slabs;
             return schedule;
+        }
+
+        // Rounded down, and exact: no product of slabs and blocks comes to 2^52. One thread divides while all others wait;
+        // divisions of long longs cost it half a microsecond more (WORKLOG.md).
+        static __device__ __forceinline__ long long quotient(long long number, long long by)
+        {
+            return (long long)((double)number / (double)by);
         }
 
         // The cost of the slabs before one of the tiles that are left.
@@ -139,7 +150,7 @@ struct StreamK {
         // The first slab of a stretch: stretches cost as much as each other.
         __device__ __forceinline__ long long first_slab(int stretch) const
         {
-            const long long cost = cost_before(heavy + light) * stretch / stretches;
+            const long long cost = quotient(cost_before(heavy + light) * stretch, stretches);
             return cost < heavy * S::heavy_cost ? cost / S::heavy_cost
                                                 : heavy + (cost - heavy * S::heavy_cost) / S::light_cost;
         }
@@ -153,9 +164,9 @@ struct StreamK {
                 return whole;
             }
             if (first == end) return {whole_tiles, 0, 0};
-            const long long start = (end - 1) / slabs * slabs;  // of the stretch's last tile
-            const Part part = {whole_tiles + (int)(start / slabs), (int)max(first - start, 0LL), (int)(end - start)};
+            const Part part = {whole_tiles + last, (int)max(first - start, 0LL), (int)(end - start)};
             end = max(first, start);
+            last--, start -= slabs;
             return part;
         }
 
@@ -168,7 +179,7 @@ struct StreamK {
         {
             if (part.begin == 0) return stretch;
             const long long begun = cost_before((long long)(part.tile - whole_tiles) * slabs + 1);
-            return (int)((begun * stretches - 1) / cost_before(heavy + light));
+            return (int)quotient(begun * stretches - 1, cost_before(heavy + light));
         }
     };
 
