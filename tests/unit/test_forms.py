@@ -1290,6 +1290,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
      ("#error for another compiler\nTEST(A, B) { EXPECT(n); }", "INCLUDE"),
      ("const int SIDE = 2 * HALF; void sum(File x) {}", "#define HALF 4\nINCLUDE"),
      ("", "#include <vector>\nusing namespace std;\nvector<int> A, B; void sum(vector<int> j) {}"),
+     ("", "struct S { int i; } __attribute__((packed));"),
      ("", "struct S { int i; void tell() { cout << i; } }; __constant__ S SIDE{0};")],
 )  # fmt: skip
 def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in: Path) -> None:

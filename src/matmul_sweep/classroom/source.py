@@ -42,6 +42,7 @@ FOR_EDGES = re.compile(
 )  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 SETTING = re.compile(r"\w+(?:(?:\.|->)\w+)*")  # a number's name, or its place in a struct
+ATTRIBUTES = re.compile(rf"(?:\s*(?:{syntax.UNKNOWN_WORDS.pattern}))+(?=\s*;)")
 CONDITION = re.compile(r"\s*#\s*(if|el|endif)")
 
 
@@ -405,6 +406,8 @@ def without(text: str, nodes: Iterable[Node]) -> str:
     begins elsewhere, or a beginning: `#ifdef __cplusplus` around `extern "C" {`."""
     for node in nodes:
         start, end = node.start_byte, node.end_byte
+        if behind := ATTRIBUTES.match(text, end):  # a type, before its semicolon
+            end = behind.end()
         lines = text[start:end].splitlines(keepends=True)
         told = [found[1] for line in lines if (found := CONDITION.match(line))]
         apart = told.count("if") != told.count("endif")
