@@ -17,14 +17,12 @@ from matmul_sweep.experiment.verify.cublas import CublasError
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
-from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.files import write_json
 
 pytestmark = pytest.mark.gpu
@@ -126,13 +124,13 @@ def test_the_library_passes_with_the_errors_that_the_host_computes(product):
     assert 0 < found.mean < found.largest
 
 
-def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu, build):
+def test_tf32_is_what_the_entry_asks_for_and_no_other_has(runner):
     """The full product right after the TF32 one: the handle's mode is put back."""
-    shape, run, errors = Gemm(256, 256, 256), GpuRunner(build, HANG_SECONDS, gpu), {}
+    shape, errors = Gemm(256, 256, 256), {}
     inputs = fills.inputs("uniform", SEED, shape, "float32")
     for name in ("cublas_sgemm_tf32", "cublas_sgemm"):
         variant = load_catalogue().variant(name)
-        errors[name] = accuracy(variant.kernel, run.multiply(variant, shape, *inputs), *inputs)
+        errors[name] = accuracy(variant.kernel, runner.multiply(variant, shape, *inputs), *inputs)
         assert errors[name].share <= 1
     assert errors["cublas_sgemm_tf32"].mean > 50 * errors["cublas_sgemm"].mean
 

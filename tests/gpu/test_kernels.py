@@ -24,11 +24,9 @@ from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
-from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.gpu
@@ -68,19 +66,18 @@ def run_script(name: str, *arguments: object, **environment: str) -> subprocess.
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, *HOPPER], ids=lambda v: v.name)
-def test_a_kernel_is_right_at_its_verification_shapes(gpu, compiled, variant):
+def test_a_kernel_is_right_at_its_verification_shapes(runner, compiled, variant):
     """C starts as NaN, A and B end in NaN, and the zone behind C is watched. Hopper's small kernels
     use every wrapper, several launches, a workspace and tensor maps."""
-    if not variant.runs_on(gpu.architecture):
-        pytest.skip(f"it needs compute capability {variant.kernel.since}")
-    run, kernel = GpuRunner(compiled(variant), HANG_SECONDS, gpu), variant.kernel
+    compiled(variant)
+    kernel = variant.kernel
     extra = ["257x192", "520x1000"] if kernel.product.symmetric else ["129x257x65", "256"]
     shapes = verification_shapes(variant, [*map(kernel.product.parse, extra)])
     if variant in HOPPER:
         shapes = [*map(kernel.product.parse, ("64", "40x48x72", "136x264x520"))]
     for shape, fill in itertools.product(shapes, ("uniform", "digits")):
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
-        found = run.multiply(variant, shape, *inputs)
+        found = runner.multiply(variant, shape, *inputs)
         assert accuracy(kernel, found, *inputs).share <= 1, (shape, fill)
         if kernel.product.symmetric and kernel.writes == "full":
             assert found.tobytes() == found.T.tobytes(), (shape, fill)
@@ -343,8 +340,6 @@ CHAINED = [v for v in VARIANTS if v.kernel.overlaps and v.kernel.product.output 
 def test_a_launch_that_overlaps_reads_what_the_last_one_wrote(gpu, compiled, variant):
     """Products in a row, each of the last one's C and a matrix that moves columns by one; what was
     read too early, or written over too early, stays behind."""
-    if not variant.runs_on(gpu.architecture):
-        pytest.skip(f"it needs compute capability {variant.kernel.since}")
     tools, drv, n = Instruments(gpu, compiled(variant)), gpu.drv, 520
     product, shape = gpu_product(variant, tools), variant.kernel.product.parse(n)
     start = fills.inputs("digits", 7, shape, variant.kernel.dtype)[0]
