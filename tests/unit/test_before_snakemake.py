@@ -14,6 +14,7 @@ BROKEN = [
     (b"sweeps:\n\tgemm: 1\n", "line 2: not valid YAML: found character that cannot start"),
     (b"seed: !!python/name:os.system\n", "line 1: not valid YAML: could not determine a"),
     (b"# gr\xf6\xdfe\n", "not valid YAML: unacceptable character"),
+    (b"seed: 1\nseed: 2\n", "line 2: not valid YAML: key 'seed' is given twice"),
     (b"a: " + 100_000 * b"[", "line 1: not valid YAML: nested more than 100 deep"),
     (b"", "no keys with values, as config/config.yaml has them"),
     (b"- a\n", "no keys with values, as config/config.yaml has them"),

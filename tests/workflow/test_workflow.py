@@ -303,22 +303,6 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(finished, cop
     assert "slower" in set(pd.read_csv(project.path("results/local/compare.csv")).verdict)
 
 
-# Bad input.
-
-
-def test_a_key_given_twice_is_one_clear_line(fresh):
-    """Snakemake's reader takes the last value."""
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    project.edit("config/test.yaml", "device: cpu\n")
-    run = project.snakemake("all")
-    assert run.returncode == 1, run.stdout
-    assert "Traceback" not in run.stdout
-    *_, line = run.stdout.rstrip().splitlines()
-    assert re.fullmatch("error: config/test.yaml: line .*key 'device' is given twice", line), line
-    assert not project.path("results/local/build").exists()
-
-
 # The jobs of a run.
 
 
