@@ -54,12 +54,12 @@ def random_shapes(results: Results) -> Figure:
 
 
 def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
-    """The ratios in order over the share of the shapes."""
+    """The ratios in order over the share of the shapes; a line where both are equally fast."""
     low, high = min(rows.ratio.min(), 1), max(rows.ratio.max(), 1)
     style.log_values(ax)
     ax.set_ylim(low * (low / high) ** 0.1, high * (high / low) ** 0.1)
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    style.parity(ax)
+    ax.axhline(1, color=style.INK, linewidth=0.9, linestyle=(0, (6, 2)))
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
     ax.tick_params(labelbottom=False)
 
