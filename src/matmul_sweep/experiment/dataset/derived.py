@@ -42,9 +42,8 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
     pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
-    grouped = pairs.groupby(
-        ["variant", "baseline", *POINT, "cache"], sort=False, dropna=False
-    ).ratio
+    product = ["variant", "baseline", *POINT, "cache"]
+    grouped = pairs.groupby(product, sort=False, dropna=False).ratio
     ratios = grouped.agg(pairs="size", ratio="median").reset_index()
     ends = [resampled_interval(values.to_numpy()) for _, values in grouped]
     ratios[["ratio_low", "ratio_high"]] = np.array(ends).reshape(-1, 2)

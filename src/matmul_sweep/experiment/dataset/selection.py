@@ -235,11 +235,10 @@ class Results:
         """Whether what leads is of launches that overlap with each other, of kernels of all bits of
         16-bit inputs, whose products are short. A program that does something between two launches
         does not get such times, so no first page tells of them."""
-        if leading(self.leads) == "alone":
-            return False
         known = [self.catalogue[name] for name in self.order if name in self.catalogue]
-        known = [one for one in known if one.arithmetic == "full" and "16" in one.dtype]
-        return any(kernel.overlaps for kernel in known)
+        return leading(self.leads) != "alone" and any(
+            one.overlaps and one.arithmetic == "full" and "16" in one.dtype for one in known
+        )
 
     @property
     def cards(self) -> set[str]:
