@@ -1,7 +1,6 @@
 """Any data set is read back as it was written: each bit, all text, and missing values."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -47,11 +46,6 @@ ROWS = {
 ANY_ROWS = st.sampled_from([*COLUMNS]).flatmap(lambda kind: st.tuples(st.just(kind), ROWS[kind]))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tables")
-
-
 def exact(value: Any) -> Any:
     """A cell so that equal means equal to the last bit and the sign of zero, or missing alike; a
     reader gets a space for a carriage return, and perhaps a whole number as a float."""
@@ -68,8 +62,8 @@ def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("write", [write_table, write_rows])
 @given(written=ANY_ROWS)
-def test_a_table_is_read_back_as_it_was_written(folder, write, written):
+def test_a_table_is_read_back_as_it_was_written(tmp_path_factory, write, written):
     """By a job, and by what reads tables."""
-    kind, rows = written
+    (kind, rows), folder = written, tmp_path_factory.getbasetemp()
     write(pd.DataFrame(rows) if write is write_table else rows, kind, folder / kind)
     assert cells(read_table(kind, folder / kind).to_dict("records")) == cells(rows)

@@ -54,9 +54,8 @@ def packages_of(*lists: list[str]) -> list[str]:
 
 
 def pypi() -> dict[str, str]:
-    packages = dict(
-        map(split, packages_of(EXTRAS["classroom"], EXTRAS["experiment"], GROUPS["dev"]))
-    )
+    lists = EXTRAS["classroom"], EXTRAS["experiment"], GROUPS["dev"]
+    packages = dict(map(split, packages_of(*lists)))
     return {CONDA_NAMES.get(name, name): version for name, version in packages.items()}
 
 
