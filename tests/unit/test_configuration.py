@@ -82,6 +82,20 @@ def test_a_sweep_takes_the_kernels_of_its_operation_that_it_may_measure():
         chosen("cpu", {"sweeps.gram.shapes": [], "kernels": ["gram_naive"]})
 
 
+DOCUMENTS = {
+    "gemm": {"cpu_loop", "cpu_blas", "naive", "shared", "naive_rect", "shared_rect",
+             "shared_rect_split", "cublas_sgemm"},
+    "gram": {"gram_naive", "gram_register_tile", "cublas_dgemm", "cublas_dsyrk",
+             "cublas_dsyrk_triangle"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_the_default_run_has_the_systems_of_the_documents(device):
+    for operation, systems in DOCUMENTS.items():
+        assert systems <= {name.partition("/")[0] for name in chosen(device, {})[operation]}
+
+
 def test_the_configured_documents_have_every_size_of_the_documents():
     sweeps = yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["sweeps"]
     assert {*sweeps["gemm"]["shapes"]} >= {32 * 2**i for i in range(10)} | {

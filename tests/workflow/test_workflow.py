@@ -15,13 +15,10 @@ import pandas as pd
 import pytest
 import yaml
 from project import SNAKEMAKE, Copy, Project, wait_until
-from support import DEFAULT, RIGHT_KERNEL
+from support import RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.catalogue.entries import Kind
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES, read_table, write_table
-from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
 from matmul_sweep.process.files import read_json
 
@@ -317,28 +314,6 @@ def test_a_run_has_few_jobs(fresh, most, arguments):
     jobs = fresh().job_counts("all", *arguments, configfile="config/config.yaml")
     assert {"measure_part", "verify_operation", "typeset"} <= set(jobs)
     assert sum(jobs.values()) <= most
-
-
-DOCUMENTS = {
-    "gemm": {"cpu_loop", "cpu_blas", "naive", "shared", "naive_rect", "shared_rect",
-             "shared_rect_split", "cublas_sgemm"},
-    "gram": {"gram_naive", "gram_register_tile", "cublas_dgemm", "cublas_dsyrk",
-             "cublas_dsyrk_triangle"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_default_run_has_the_systems_of_the_documents(device):
-    catalogue = load_catalogue()
-    experiment = Experiment(DEFAULT, catalogue, device, ("sm_90",))
-    rows = [*((sweep, v) for (sweep, _), own in experiment.measured.items() for v in own),
-            *experiment.unmeasured]  # fmt: skip
-    for operation, systems in DOCUMENTS.items():
-        verified = {variant.kernel.name for variant in experiment.operations[operation]}
-        assert systems <= verified & {v.kernel.name for sweep, v in rows if sweep == operation}
-    compiled = {kernel for _, kernel in experiment.binaries}
-    libraries = {name for name, kernel in catalogue.items() if kernel.kind is Kind.LIBRARY}
-    assert set().union(*DOCUMENTS.values()) <= compiled | libraries
 
 
 @pytest.mark.parametrize(
