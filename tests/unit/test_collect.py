@@ -38,10 +38,6 @@ RECORD = {"sha256": "5ha", "compiler": "release 13.0", "compiler_path": "/x/nvcc
 Times = dict[tuple[str, str, str], list[float]]
 
 
-def known(row: Row) -> Row:
-    return {key: value for key, value in row.items() if value is not None}
-
-
 class Jobs:
     """A cluster's finished jobs, as compile.py, verify.py and measure.py leave them."""
 
@@ -71,7 +67,7 @@ class Jobs:
         write_rows(samples, "samples.csv.gz", folder / "samples.csv.gz")
         write_rows([of | STATE], "states.csv", folder / "states.csv")
         split = {"sweep": "gemm", "variant": name} | SPLIT
-        write_json(known(FACTS | facts | {"split": split}), folder / "facts.json")
+        write_json(FACTS | facts | {"split": split}, folder / "facts.json")
 
     def experiment(self) -> Experiment:
         sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]}}
@@ -89,7 +85,7 @@ class Jobs:
                 record = RECORD | {"kernel": variant.kernel.name, "variant": variant.name}
                 record |= {"architecture": arch} | self.records.get((variant.name, arch), {})
                 path = binary_of(variant, self.folder / "build" / arch).with_suffix(".json")
-                write_json(known(record), path)
+                write_json(record, path)
         for operation, own in run.operations.items():
             rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT | OK
                     for v in own]  # fmt: skip
