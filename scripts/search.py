@@ -121,9 +121,8 @@ class Race:
         if library not in taken:
             return []
         drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
-        rows = self.rows(
-            errors, {name: median(b.time_ms for b in own) for name, own in taken.items()}
-        )
+        medians = {name: median(b.time_ms for b in own) for name, own in taken.items()}
+        rows = self.rows(errors, medians)
         return [row | {"share": drawn[row["variant"]] / limit_w} for row in rows]
 
     def right(

@@ -106,7 +106,8 @@ def unlike_plan(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Rows that configuration, catalogue and card ask for and that are not there, and others: of
     which variants, at which shapes they were verified, and of which ceilings."""
     on_gpu, configuration = bool(data.device["gpu"]), data.configuration
-    architectures = [data.architecture] if on_gpu else configuration["architectures"]
+    own = ["sm_" + data.device["compute_capability"].replace(".", "")] if on_gpu else []
+    architectures = own or configuration["architectures"]
     run = Experiment(configuration, catalogue, GPU if on_gpu else CPU, tuple(architectures))
     measured = [(sweep, v.name) for sweep, own in run.jobs.items() for v in own.values()]
     verified = [(v.name, str(at)) for name in run.operations for v, at in planned(run, name)]
