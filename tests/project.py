@@ -112,6 +112,10 @@ class Project:
                 command, cwd=self.folder, text=True, env=self.environment | (environment or {}),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
+        return self.forked(command)
+
+    def forked(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a fork of it with these arguments."""
         with tempfile.NamedTemporaryFile("r") as said:
             fork = Fork(command, self.folder, self.environment, Path(said.name))
             try:

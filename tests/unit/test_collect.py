@@ -46,7 +46,7 @@ class Jobs:
         self.names: list[str] = []
         self.device, self.architectures = "gpu", ("sm_90",)
         self.records: dict[tuple[str, str], Row] = {}  # what compiling came to, where it matters
-        self.failed: dict[str, str] = {}  # verifications, with their reason
+        self.failed: dict[str, Row] = {}  # verifications, with their reason
         self.ceiling = dict(CEILING)
 
     def add(self, name: str, times: Times | None = None, *rows: Row, **facts: Any) -> None:
@@ -87,11 +87,8 @@ class Jobs:
                 path = binary_of(variant, self.folder / "build" / arch).with_suffix(".json")
                 write_json(record, path)
         for operation, own in run.operations.items():
-            rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT | OK
-                    for v in own]  # fmt: skip
-            for row in rows:
-                if reason := self.failed.get(row["variant"]):
-                    row |= {"status": "failed", "reason": reason}
+            rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT
+                    | self.failed.get(v.name, OK) for v in own]  # fmt: skip
             path = self.folder / "verified" / f"{operation}.csv"
             write_rows(rows, "verification.csv", path)
         return collect(run, self.folder)
@@ -137,7 +134,7 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
     jobs.device = "cpu"
     jobs.add("cpu_blas", **HOST)
     jobs.names += [NAIVE, "naive/16", CUBLAS]
-    jobs.failed = {"naive/16": "wrong result at 3x4x5"}
+    jobs.failed = {"naive/16": {"status": "failed", "reason": "wrong result at 3x4x5"}}
     _, tables = jobs.collect()
     rows = tables["summary.csv"].set_index("variant")
     nowhere = ["skipped", "there is no GPU on this machine"]
