@@ -90,7 +90,6 @@ LATE = ALL[99:]
 @pytest.mark.parametrize(
     ("erring", "slow", "most"),
     [
-        ([], [], 0),
         # From 10000 on it errs: of the shapes up to 10200 these are 3 of 102, and up to 10100 2 of
         # 101. The last slab of 10100 terms, of eight each, is not full.
         (LATE, [], 10104),
