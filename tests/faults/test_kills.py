@@ -109,10 +109,8 @@ def disturb(project: Project, moment: Moment, number: int, job: str) -> bool:
 )
 def test_a_run(new_project, verified, copy_of, number, start, measuring, job):
     """At some moments before it measures, and at some from then on."""
-    projects = [
-        *(new_project("counted") for _ in start),
-        *(counting(copy_of(verified)) for _ in measuring),
-    ]
+    projects = [new_project("counted") for _ in start]
+    projects += [counting(copy_of(verified)) for _ in measuring]
     moments = [*start, *measuring]
     with ThreadPoolExecutor(WORKERS) as pool:
         hit = [*pool.map(disturb, projects, moments, repeat(number), repeat(job))]

@@ -28,11 +28,8 @@ def test_it_errs_no_more_than_sgemm(products, kind, k):
     times = SIDE // DRAWN
     variants = [LIBRARY, *(v for v in BY_MOVE if v.fewest_terms <= k)]
     results = products(variants, np.tile(a, (times, 1)), np.tile(b, times))
-    which = LOOKED_AT % DRAWN
-    library, *own = [
-        accuracy(LIBRARY.kernel, c[np.ix_(LOOKED_AT, LOOKED_AT)], a[which], b[:, which])
-        for c in results
-    ]
+    which, square = LOOKED_AT % DRAWN, np.ix_(LOOKED_AT, LOOKED_AT)
+    library, *own = [accuracy(LIBRARY.kernel, c[square], a[which], b[:, which]) for c in results]
     for errors in own:
         assert errors.mean <= MARGIN * library.mean
         assert errors.largest <= library.largest

@@ -299,10 +299,8 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
 def test_a_figure_says_how_it_was_timed_and_on_how_many_cards(tmp_path):
     results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
     results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
-    times, rate, steps = (
-        " ".join(words_of(FIGURES[name](results)).split())
-        for name in ("time_loglog", "rate", "ladder")
-    )
+    drawn = (words_of(FIGURES[name](results)) for name in ("time_loglog", "rate", "ladder"))
+    times, rate, steps = (" ".join(words.split()) for words in drawn)
     assert times.endswith("in turn, hot · 2 cards")
     for said in (rate, steps):
         assert said.endswith("commit 0123456 · alone, at its own clock · 2 cards")

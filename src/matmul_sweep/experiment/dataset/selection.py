@@ -66,10 +66,8 @@ class Results:
         sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
         with reduced arithmetic are included only on request."""
         if (operation, reduced) not in self.views:
-            summary, ratios = (
-                self.quoted(table[table.operation == operation])
-                for table in (self.summary, self.ratios)
-            )
+            tables = (table[table.operation == operation] for table in (self.summary, self.ratios))
+            summary, ratios = map(self.quoted, tables)
             if not reduced:
                 summary, ratios = self.rivals(summary), self.rivals(ratios)
             self.views[operation, reduced] = dataclasses.replace(
