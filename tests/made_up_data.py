@@ -344,9 +344,8 @@ def ratios(summary: pd.DataFrame) -> pd.DataFrame:
     own = ["kernel", *POINT, "cache", "time_ms"]
     catalogue = the_catalogue()
     tuned = timed.kernel.isin([name for name, kernel in catalogue.items() if kernel.tuned])
-    libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(
-        columns={"kernel": "baseline", "time_ms": "library_ms"}
-    )
+    names = {"kernel": "baseline", "time_ms": "library_ms"}
+    libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(columns=names)
     rivals = {name: [v.kernel.name for v in catalogue.rivals(k, alone=True)]
               for name, k in catalogue.items()}  # fmt: skip
     pairs = timed.assign(baseline=timed.kernel.map(rivals)).explode("baseline").merge(libraries)

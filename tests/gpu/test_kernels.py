@@ -59,10 +59,8 @@ Compiled = Callable[[Variant], Path]
 def run_script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
     """A step as the workflow runs it: a process of its own, which may lose its context."""
     [script] = (ROOT / "scripts").rglob(f"{name}.py")
-    command = [sys.executable, script, *arguments]
-    return subprocess.run(
-        [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
-    )
+    command = [*map(str, (sys.executable, script, *arguments))]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, *HOPPER], ids=lambda v: v.name)
@@ -156,9 +154,8 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job):
     for m in (64, 130):
         assert set(fitting[fitting.m == m].phase) == PHASES
     timed = fitting[fitting.phase == "kernel"]
-    assert set(zip(timed.m, timed.cache, strict=True)) == {
-        (m, cache) for m in (64, 130) for cache in ("hot", "cold")
-    }
+    every = itertools.product((64, 130), ("hot", "cold"))
+    assert {*zip(timed.m, timed.cache, strict=True)} == {*every}
     assert timed.error.between(0, 1).all()
     assert set(large.status) == {"skipped"}
     assert large.reason.str.contains("GB of GPU memory").all()
@@ -245,10 +242,8 @@ def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_j
 ):
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
-    start = time.perf_counter()
-    points, samples, _, facts = bad(source).measured(
-        "mine", "64", "128", "256", limits={"hang_seconds": 3}, caches=caches
-    )
+    start, how = time.perf_counter(), {"limits": {"hang_seconds": 3}, "caches": caches}
+    points, samples, _, facts = bad(source).measured("mine", "64", "128", "256", **how)
     assert time.perf_counter() - start < 60
     assert set(points[points.m == 64].status) == {"ok"}
     for m, said in ((128, reason), (256, f"not run: at 128x128x128 {reason}")):

@@ -226,9 +226,8 @@ def gradients(product: Callable[..., Any], a: Any, b: Any) -> list[Any]:
 def test_the_operator_has_gradients_and_compiles(torch, own, stack):
     a, b = torch.randn(*stack, 64, 48, device="cuda"), torch.randn(48, 80, device="cuda")
     torch.library.opcheck(own.gemm, (a, b), test_utils=("test_schema", "test_faketensor"))
-    for found, expected in zip(
-        gradients(own.gemm, a, b), gradients(torch.matmul, a, b), strict=True
-    ):
+    both = gradients(own.gemm, a, b), gradients(torch.matmul, a, b)
+    for found, expected in zip(*both, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
     fused = torch.compile(lambda a, b: own.gram(own.gemm(a, b).relu() + 1), fullgraph=True)
     c = (a @ b).relu() + 1

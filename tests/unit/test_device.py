@@ -117,6 +117,4 @@ def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(card
             assert order == []
         waiting.join(timeout=10)
         assert order == [two]
-    assert [record.message for record in caplog.records] == [
-        "waiting: other jobs hold every GPU of this machine"
-    ]
+    assert caplog.messages == ["waiting: other jobs hold every GPU of this machine"]

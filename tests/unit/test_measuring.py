@@ -75,9 +75,8 @@ def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_tim
     assert asked == ["naive/32", "naive/16"]
     assert [v.name for v in job.pending(variants)] == ["naive/16"]  # it lost the card
     points = read_table("points.csv", tmp_path / "vectors-128" / "points.csv")
-    assert set(zip(points.cache, points.status, points.reason, strict=True)) == {
-        ("alone", "failed", "wrong result")
-    }
+    said = zip(points.cache, points.status, points.reason, strict=True)
+    assert {*said} == {("alone", "failed", "wrong result")}
     splits = [read_json(tmp_path / name / "facts.json")["split"] for name in
               ("naive-32", "vectors-128")]  # fmt: skip
     assert splits[0]["wall_s"] == splits[1]["wall_s"]

@@ -63,10 +63,8 @@ def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(monkeypatch, arch):
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_60", "sm_75", "sm_90a"])
 def test_it_knows_what_kernels_take_from_headers(tmp_path, arch):
-    flags = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"]
-    found = toolchain.build_cubin(
-        FILES / "headers.cu", ["mine"], flags, arch, tmp_path / "mine.cubin"
-    )["mine"]
+    flags, cubin = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"], tmp_path / "mine.cubin"
+    found = toolchain.build_cubin(FILES / "headers.cu", ["mine"], flags, arch, cubin)["mine"]
     assert found.shared_bytes == 128
     assert 4 <= found.registers <= 40
 

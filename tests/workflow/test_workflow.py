@@ -75,9 +75,8 @@ def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
     drawn = read_json(finished.path("results/local/figures/drawn.json"))
     figures = {f"results/local/figures/{name}.svg" for name in drawn}
     others = {"results/local/report.pdf", "results/local/explore.html"}
-    groups = {
-        category: {*files["Other"]} for category, files in embedded(html, "categories").items()
-    }
+    categories = embedded(html, "categories").items()
+    groups = {category: {*files["Other"]} for category, files in categories}
     assert drawn
     assert groups == {"Figures": figures, "Report": others}
     for file, entry in embedded(html, "results").items():

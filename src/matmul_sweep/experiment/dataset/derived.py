@@ -36,9 +36,8 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     """ratios.csv: library time over kernel time, as the median over pairs of neighbours in time."""
     timed = samples[samples.phase == "kernel"]
     key = [*POINT, "cache", "sample"]
-    baselines = timed[timed.baseline_of != ""].rename(
-        columns={"variant": "baseline", "baseline_of": "variant", "time_ms": "baseline_ms"}
-    )
+    names = {"variant": "baseline", "baseline_of": "variant", "time_ms": "baseline_ms"}
+    baselines = timed[timed.baseline_of != ""].rename(columns=names)
     own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
     pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms

@@ -416,9 +416,8 @@ def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
         return (own if near.empty else near).nlargest(1, "tflops")
     speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
     held = own.merge(speedups, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
-    order = own.assign(speedup=held.ratio.to_numpy()).sort_values(
-        ["speedup", "tflops"], ascending=False, na_position="last", kind="stable"
-    )
+    known = own.assign(speedup=held.ratio.to_numpy())
+    order = known.sort_values(["speedup", "tflops"], ascending=False, kind="stable")
     return own.loc[order.index[:1]]
 
 
