@@ -19,8 +19,7 @@ PEAKS = {
 
 @pytest.fixture(scope="module")
 def bench(gpu: Gpu, build: Path) -> Ceilings:
-    cubin = build / gpu.architecture / "ceilings.cubin"
-    compile_instruments(gpu.architecture, cubin, "ceilings")
+    compile_instruments(gpu.architecture, build / gpu.architecture / "ceilings.cubin", "ceilings")
     return Ceilings(gpu, build)
 
 

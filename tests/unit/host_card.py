@@ -49,8 +49,7 @@ class Card:
         return put(context, self.context)
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, _: object) -> int:
-        major = attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"]
-        return put(value, self.major * major)
+        return put(value, self.major * (attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"]))
 
     def cuModuleLoad(self, handle: Any, path: bytes) -> int:
         self.functions.append((path.decode().rsplit("/")[-1].removesuffix(".cubin"), ""))

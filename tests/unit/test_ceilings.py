@@ -30,16 +30,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.gpu.drv.memcpy_dtoh = lambda to, _: to.fill(made.counted)
     made.counted, made.steps = 1000, []
 
-    def launch(*arguments: Any) -> None:
-        made.steps.append(arguments[4])
-
     def times(launches: Sequence[Callable[[], None]]) -> list[float]:
         for each in launches:
             each()
         return [FIRST_MS * steps / ceilings.FIRST_STEPS for steps in made.steps[-len(launches) :]]
 
     made.launch = made.module.get_function().prepare().prepared_async_call
-    made.launch.side_effect = launch
+    made.launch.side_effect = lambda *arguments: made.steps.append(arguments[4])
     made.stream.times = times
     monkeypatch.setattr(ceilings, "WARM_SECONDS", 0)
     return made

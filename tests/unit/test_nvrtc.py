@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -32,10 +33,7 @@ def test_the_group_is_known_by_its_compilers_wheel(monkeypatch, group):
 
 
 def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch):
-    def absent() -> str:
-        raise UserError("no nvcc")
-
-    monkeypatch.setattr(toolchain, "nvcc", absent)
+    monkeypatch.setattr(toolchain, "nvcc", Mock(side_effect=UserError("no nvcc")))
     wheels = {packages.BESIDE_PYTORCH: ["file"]}
     monkeypatch.setattr(toolchain, "files_of", lambda wheel: wheels.get(wheel, []))
     compiler = toolchain.cuda.__wrapped__

@@ -1,8 +1,8 @@
 """The search: which candidates and shapes it tries, and what it writes."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -220,30 +220,25 @@ def run(
 def card(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that is not there, of sm_86, for which one tiling fails to compile, and one spills."""
 
-    @contextmanager
-    def opened() -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(architecture="sm_86")
-
     def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
         status = "failed" if variant.name == "mine/8" else "ok"
         return {"status": status, "spill_bytes": 1000 * (variant.name == "mine/12")}
 
-    monkeypatch.setattr(search, "opened", opened)
+    opened = nullcontext(SimpleNamespace(architecture="sm_86"))
+    monkeypatch.setattr(search, "opened", lambda: opened)
     monkeypatch.setattr(search, "compile_instruments", lambda *_: None)
     monkeypatch.setattr(search, "Instruments", lambda *_: None)
     monkeypatch.setattr(searching, "compile_into", compile_into)
 
 
-@pytest.mark.usefixtures("card")
-def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(run, tmp_path, capsys):
+def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(run, card, tmp_path, capsys):
     before = (tmp_path / "table.csv").read_text()
     assert run("--fit-only") == ["mine/16", "mine/24"]
     assert " judged shapes, " in capsys.readouterr().out
     assert (tmp_path / "table.csv").read_text() == before  # --table was not given
 
 
-@pytest.mark.usefixtures("card")
-def test_a_search_writes_the_rows_of_its_card_with_their_constants(run, tmp_path):
+def test_a_search_writes_the_rows_of_its_card_with_their_constants(run, card, tmp_path):
     table = tmp_path / "table.csv"
     before = table.read_text().splitlines()
     assert run("--table") == ["mine/16", "mine/24", "mine/32"]

@@ -1,5 +1,7 @@
 """The compilers: ptxas's report, the message of a failure, and a missing compiler."""
 
+from unittest.mock import Mock
+
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 
@@ -81,9 +83,7 @@ def test_a_toolkit_of_which_a_module_sets_only_path_is_that_of_its_nvcc(
 
 
 def test_no_cublas_is_one_line_with_the_remedy(monkeypatch):
-    def missing(name: str) -> None:
-        raise DynamicLibNotFoundError(f"no {name}")
-
+    missing = Mock(side_effect=DynamicLibNotFoundError("no cublas"))
     monkeypatch.setattr(cublas, "load_nvidia_dynamic_lib", missing)
     with pytest.raises(UserError, match=r"no cuBLAS: .*uv run.*CUDA_HOME"):
         cublas.library.__wrapped__()

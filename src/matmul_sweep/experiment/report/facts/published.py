@@ -140,6 +140,5 @@ def ladder(view: Results) -> pd.DataFrame:
     if view.compared is None or not view.compared.square:
         return rows[:0]
     slow = quotable(rows[(rows.n <= view.compared.n) & ~view.gpu(rows)])
-    last = slow.groupby("kernel").tail(1)
-    rungs = pd.concat([here[view.gpu(here)], last])
+    rungs = pd.concat([here[view.gpu(here)], slow.groupby("kernel").tail(1)])
     return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")

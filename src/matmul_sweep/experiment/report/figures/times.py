@@ -121,8 +121,7 @@ def took(results: Results, rows: pd.DataFrame) -> str:
 def time_seconds(results: Results) -> Figure:
     """On linear axes: left with the document's points, right the GPU's kernels only."""
     points = document_times(GEMM.name, "002")
-    own, loop = (times_of(results, names, most=points.n.max())
-                 for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
+    own, loop = (times_of(results, names, most=points.n.max()) for names in (SQUARE, PROCESSOR[:1]))
     panels = {"with document 002's times": (own, points, loop),
               "without them": (own, NO_POINTS, loop[:0])}  # fmt: skip
     return side_by_side(results, "s", panels)
