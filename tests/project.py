@@ -104,8 +104,7 @@ class Project:
         """Run it; standard output and error come together in `stdout`.
 
         Without a `program` it is a fork, which has no environment of its own while it imports."""
-        if environment:
-            program = program or SNAKEMAKE
+        program = program or (SNAKEMAKE if environment else ())
         command = self.command(*arguments, program=program, **options)
         if program:
             return subprocess.run(

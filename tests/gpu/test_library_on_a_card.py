@@ -95,8 +95,7 @@ def test_gram_in_bfloat16_is_symmetric_and_adds_d(torch, kernel):
         added = matmul_sweep.gram(x.T, d=d, alpha=-1.5, beta=0.75, kernel=kernel)
         expected = -1.5 * (x.double() @ x.double().T) + 0.75 * d.double()
         check(torch, added, x, x.T, expected)
-        for c in (made, added):
-            assert torch.equal(c, c.T)
+        assert torch.equal(made, made.T) and torch.equal(added, added.T)
         again = d.clone()
         matmul_sweep.gram(x.T, again, alpha=-1.5, beta=0.75, kernel=kernel)
         assert torch.equal(again, added)
@@ -155,8 +154,7 @@ def test_streams_do_not_disturb_each_other(torch, size):
             with torch.cuda.stream(stream):
                 found.append(matmul_sweep.gemm(a, b, kernel="streamed"))
         torch.cuda.synchronize()
-        for c, wanted in zip(found, expected, strict=True):
-            assert torch.equal(c, wanted)
+        assert all(map(torch.equal, found, expected))
 
 
 def test_a_thread_that_has_no_context_yet(torch):

@@ -51,9 +51,7 @@ def exact(value: Any) -> Any:
     reader gets a space for a carriage return, and perhaps a whole number as a float."""
     if value is None or value is pd.NA or value != value:
         return None
-    if isinstance(value, str):
-        return value.replace("\r", " ")
-    return repr(float(value))
+    return value.replace("\r", " ") if isinstance(value, str) else repr(float(value))
 
 
 def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

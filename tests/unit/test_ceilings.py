@@ -68,5 +68,4 @@ def test_every_ceiling_compiles_without_spills(architecture, tmp_path):
     cubin = tmp_path / "ceilings.cubin"
     report = run(cubin_command(tool_source("ceilings"), INSTRUMENT_FLAGS, architecture, cubin))
     assert TOOLS["ceilings"] in CEILINGS
-    for name in CEILINGS:
-        assert read_ptxas(report, name).spill_bytes == 0
+    assert all(read_ptxas(report, name).spill_bytes == 0 for name in CEILINGS)

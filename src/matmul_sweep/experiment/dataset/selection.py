@@ -89,8 +89,7 @@ class Results:
         alone = (rows.cache == "alone") & ~self.drawn(rows)
         main = lesson | alone | (rows.sweep == rows.operation)
         longer = ~alone & (taken > rows.operation.map(seconds))
-        if "status" in rows:
-            longer &= rows.status == "ok"
+        longer &= rows.status == "ok" if "status" in rows else True
         key = [name for name in SPAN if name in rows]
         known = main.groupby([rows[name] for name in key], dropna=False).transform("any")
         rank = taken.where(longer, lesson - 1.0).mask(alone, rows.sweep.map(contenders))
