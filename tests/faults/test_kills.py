@@ -52,14 +52,13 @@ def when(name: str, count: int = 1) -> Moment:
 
 FILES = f"{MEASURED}/counted"
 SUMMARY = "results/local/summary.csv"
-LOGS = "results/local/logs"
 FROM_THE_START = [
     after(0.3), when("results/local/build/host/*/*.json"),
     when("results/local/journal/verified/*.json"),
 ]  # fmt: skip
 MEASURING = [
     when("results/local/journal/*/*/4*.json", 4), when(f"{FILES}/facts.json"),
-    when(f"{LOGS}/collect.log"),
+    when("results/local/logs/collect.log"),
 ]  # fmt: skip
 IN_THE_JOB = [at_call(1), at_call(6, 0.002), at_call(24, 0.003)]
 

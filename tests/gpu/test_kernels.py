@@ -53,8 +53,6 @@ ONCE, KEEPS = REMEMBERS % "", REMEMBERS % "C[row * n + col] = kept[row * n + col
 LAUNCHES = 100  # that overlap
 PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified", "submitted"}
 
-Compiled = Callable[[Variant], Path]
-
 
 def run_script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
     """A step as the workflow runs it: a process of its own, which may lose its context."""
@@ -119,7 +117,7 @@ class Job:
 
 
 @pytest.fixture
-def job(gpu: Gpu, compiled: Compiled, tmp_path: Path) -> Job:
+def job(gpu: Gpu, compiled: Callable[[Variant], Path], tmp_path: Path) -> Job:
     """Of the project's kernels."""
     for name in ("shared_rect", "naive"):
         build = compiled(load_catalogue().variant(name))

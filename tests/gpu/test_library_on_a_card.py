@@ -1,8 +1,8 @@
 """gemm and gram of PyTorch's, CuPy's, JAX's and NumPy's arrays on a card."""
 
 import runpy
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -159,17 +159,9 @@ def test_streams_do_not_disturb_each_other(torch, size):
 
 def test_a_thread_that_has_no_context_yet(torch):
     a, b = (torch.randn(300, 300, device="cuda") for _ in range(2))
-    found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(matmul_sweep.gemm(a, b))) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 3
-    for c in found:
-        check(torch, c, a, b)
+    with ThreadPoolExecutor(3) as pool:
+        for c in pool.map(lambda _: matmul_sweep.gemm(a, b), range(3)):
+            check(torch, c, a, b)
 
 
 @pytest.mark.parametrize("library", ["cupy", "jax.numpy", "numpy"])

@@ -66,11 +66,8 @@ class FakeBench:
         return point
 
 
-Swept = Callable[..., Sweep]
-
-
 @pytest.fixture
-def swept(tmp_path: Path) -> Swept:
+def swept(tmp_path: Path) -> Callable[..., Sweep]:
     """Runs a sweep over cases, with some of its attributes set before."""
 
     def swept(bench: FakeBench, cases: list[Case] = CASES, **own: Any) -> Sweep:

@@ -25,11 +25,10 @@ CONFIGURED = {
     "sweeps": {"mine": {"operation": "gemm", "shapes": [8]}},
 }
 MINE = "0123456789" * 4  # a commit
-Begin = Callable[..., Run]
 
 
 @pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Begin:
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Callable[..., Run]:
     """Starts a run of naive and cpu_blas on 8 cores and for 2 GPUs in an empty folder; with what
     --config gives, and where `away`, on other machines."""
     monkeypatch.chdir(tmp_path)

@@ -15,12 +15,11 @@ from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
 
 pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
-IMPATIENT = str(Path(__file__).with_name("impatient.py"))
 # The profile's first look at the queue comes after 20 s, longer than most jobs of a test take.
 SOON = ("--slurm-init-seconds-before-status-checks", "2")
 SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm", *SOON),
-    "program": (sys.executable, IMPATIENT),
+    "program": (sys.executable, str(Path(__file__).with_name("impatient.py"))),
 }
 VERDICT = "results/local/verdict.txt"
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from matmul_sweep.experiment.dataset.selection import Results, verdict_of
+from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_ratios
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
@@ -77,8 +77,6 @@ def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
 
 def ahead(results: Results, panels: Mapping[str, pd.DataFrame]) -> str:
     """At how many of the random shapes each dispatch is faster than the library."""
-    said = []
-    for kernel, rows in panels.items():
-        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-        said.append(f"{results.title(kernel)} at {verdicts.count('faster')} of {len(rows)}")
+    said = [f"{results.title(kernel)} at {(rows.ratio_low > 1).sum()} of {len(rows)}"
+            for kernel, rows in panels.items()]  # fmt: skip
     return f"Faster than the library on random shapes: {listed(said)}"
