@@ -304,14 +304,12 @@ def ran_of(variant: Variant, shape: Shape, arch: str) -> str:
     return "" if part == variant else part.name
 
 
-def study_rows(
-    variants: Sequence[Variant], gpu: bool, random: np.random.Generator
-) -> Iterator[Row]:
+def study_rows(variants: Sequence[Variant], gpu: bool, rng: np.random.Generator) -> Iterator[Row]:
     """Hot kernel rows of STUDIES: less power for other fills, less speed when sustained."""
     for sweep, (kernels, n, fills, modes) in STUDIES.items():
         for variant in (v for v in variants if v.kernel.name in kernels):
             shape = parse_shape(n, variant.kernel.operation)
-            row = point(variant, shape, gpu, ["hot"], random)[0] | {"sweep": sweep}
+            row = point(variant, shape, gpu, ["hot"], rng)[0] | {"sweep": sweep}
             for i, (fill, mode) in enumerate(itertools.product(fills, modes)):
                 own = {"fill": fill, "mode": mode}
                 if row["status"] == "ok" and mode == "sustained":

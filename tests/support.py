@@ -34,9 +34,8 @@ CUDA_ENTRY = {
     "tile": [16, 16],
     "threads": [16, 16],
 }
-RIGHT_KERNEL, TILED_KERNEL = (
-    (ROOT / "tests" / "kernels" / f"{name}.cu").read_text() for name in ("right", "tiled")
-)
+RIGHT_KERNEL = (ROOT / "tests" / "kernels" / "right.cu").read_text()
+TILED_KERNEL = (ROOT / "tests" / "kernels" / "tiled.cu").read_text()
 FIRST_BARRIER = "__syncthreads();  // until the tiles are there"
 UNBARRED_KERNEL = TILED_KERNEL.replace(FIRST_BARRIER, "")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,9 +66,7 @@ def runner(gpu: Gpu, build: Path) -> GpuRunner:
 
 
 @pytest.fixture
-def products(
-    runner: GpuRunner, compiled: Callable[[Variant], Path]
-) -> Callable[..., list[np.ndarray]]:
+def products(runner: GpuRunner, compiled: Callable[[Variant], Path]) -> Callable[..., Any]:
     """A·B, or without B AᵀA, by each of some variants; cuBLAS needs no binary of its own."""
 
     def run(variants: Sequence[Variant], a: np.ndarray, *b: np.ndarray) -> list[np.ndarray]:

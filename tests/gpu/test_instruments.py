@@ -189,9 +189,7 @@ def test_the_timer_reads_little_for_nothing(gpu, tmp_path):
     assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.006
 
 
-def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_launch_none(
-    gpu, tools, tmp_path
-):
+def test_a_wait_takes_its_time_and_what_runs_before_a_launch_none(gpu, tools, tmp_path):
     read = 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"({}));'
     start, now = read.format("start"), read.format("now")
     body = f"unsigned long long start, now; {start} do {now} while (now - start < n);"

@@ -235,9 +235,7 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job):
     [(STRAY, "the launch failed"), (ENDLESS, "the launch did not finish within 3 s")],
     ids=["stray write", "no end"],
 )
-def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_job(
-    bad, source, reason, caches
-):
+def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest(bad, source, reason, caches):
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
     start, how = time.perf_counter(), {"limits": {"hang_seconds": 3}, "caches": caches}

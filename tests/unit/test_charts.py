@@ -118,9 +118,8 @@ def test_points_are_named_in_the_order_of_their_rates(results, drawn):
 
 def best(results: Results, kernel: str, column: str = "tflops") -> list[list[float]]:
     """Size and highest rate, or shortest time, of each hot square product."""
-    rows = results.summary.query(
-        "kernel == @kernel and phase == 'kernel' and cache == 'hot' and m == n"
-    )
+    of = "kernel == @kernel and phase == 'kernel' and cache == 'hot' and m == n"
+    rows = results.summary.query(of)
     sizes = rows[(rows.status == "ok") & (rows.sweep == rows.operation)].groupby("n")[column]
     return [[n, value] for n, value in (sizes.max() if column == "tflops" else sizes.min()).items()]
 

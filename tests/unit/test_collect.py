@@ -71,9 +71,8 @@ class Jobs:
 
     def experiment(self) -> Experiment:
         sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]}}
-        run = experiment(
-            *self.names, device=self.device, spread=True, caches=["hot"], sweeps=sweeps
-        )
+        how = {"spread": True, "caches": ["hot"], "sweeps": sweeps}
+        run = experiment(*self.names, device=self.device, **how)
         return replace(run, architectures=self.architectures)
 
     def collect(self) -> tuple[Row, dict[str, pd.DataFrame]]:
@@ -158,9 +157,7 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
         ({"power_limit_w": 700.0}, {}, None, "power limit in W (350.0, 700.0): delete"),
     ],
 )
-def test_points_without_samples_or_under_unlike_conditions_are_refused(
-    jobs, facts, ceiling, times, said
-):
+def test_no_samples_or_unlike_conditions_are_refused(jobs, facts, ceiling, times, said):
     jobs.ceiling |= ceiling
     jobs.add(NAIVE)
     jobs.add(CUBLAS, times, **facts)

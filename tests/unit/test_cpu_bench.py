@@ -46,9 +46,7 @@ def leaves_an_element_out(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndar
 
 
 @pytest.mark.parametrize("sleep", [0.0, 0.05])
-def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_is_its_sample(
-    sleep,
-):
+def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_counts(sleep):
     launched = 0
 
     def product(*arguments: Any) -> None:

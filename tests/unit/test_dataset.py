@@ -152,9 +152,7 @@ def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(tmp_pat
         read_json(path)
 
 
-def test_a_file_has_its_name_once_it_is_on_the_disk_and_its_users_permissions(
-    tmp_path, monkeypatch
-):
+def test_a_file_has_its_name_once_it_is_on_disk_and_its_users_permissions(tmp_path, monkeypatch):
     """Renamed earlier, it could be empty after a power cut."""
     path = tmp_path / "point.json"
     synced: list[tuple[int, bool]] = []

@@ -28,9 +28,7 @@ from matmul_sweep.process.project import ROOT
      (12000, (13, 1), "12.0", "export UV_NO_SYNC=1`, then the same command again"),
      (11040, (12, 9), "11.4", "update the driver"), (11080, (13, 0), "11.8", "525")],
 )  # fmt: skip
-def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
-    driver_version, toolkit, speaks, remedy
-):
+def test_an_older_driver_is_refused_with_the_remedy(driver_version, toolkit, speaks, remedy):
     for enough in (toolkit[0] * 1000, toolkit[0] * 1000 + 20, 14000):
         check_driver(enough, toolkit)
     with pytest.raises(UserError) as caught:

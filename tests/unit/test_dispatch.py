@@ -22,13 +22,11 @@ Load = Callable[..., Catalogue]
 Case = tuple[str, dict[str, object], str]
 
 
-def row(
-    variant: str, launch: float = 1, slabs: float = 0, tiles: float = 0, **other: object
-) -> Row:
+def row(variant: str, launch: float = 1, slabs: float = 0, tiles: float = 0, **own: object) -> Row:
     """A row for sm_90 of a variant that costs so much, and for the rest nothing."""
     of_blocks = {f"{block}_slabs": slabs for block in ("first", "second", "third", "further")}
     costs = dict.fromkeys(TERMS, 0) | {"launch": launch, "tiles": tiles} | of_blocks
-    return {"architecture": "sm_90", "variant": variant} | costs | other
+    return {"architecture": "sm_90", "variant": variant} | costs | own
 
 
 def table(*rows: Row) -> str:
@@ -144,9 +142,7 @@ TILED = table(row("mine/32", tiles=2.5), row("mine/16", tiles=2))
         (TILED, "sm_75", ["mine/32", "mine/16"], "mine/32"),
     ],
 )
-def test_a_card_compiles_what_its_rows_name_and_chooses_by_its_multiprocessors(
-    load, text, arch, expected, at_160
-):
+def test_a_card_takes_its_rows_and_chooses_by_multiprocessors(load, text, arch, expected, at_160):
     catalogue = load(text)
     assert parts(catalogue, arch) == expected
     assert choice(catalogue, "160", arch) == at_160

@@ -59,9 +59,7 @@ def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> pro
     return program.Measuring(run, "gemm", folder, folder / "journal", folder)
 
 
-def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
-    tmp_path, monkeypatch
-):
+def test_alone_those_that_are_through_share_the_job_and_wrong_ones_do_not(tmp_path, monkeypatch):
     def timed(sweeps: list[Sweep], *_: object) -> Any:
         asked.extend(sweep.variant.name for sweep in sweeps)
         return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}

@@ -113,9 +113,7 @@ class Damaged:
         (6, 'catastrophic error: cannot open source file "{}"', "crt/mma.h", "crt"),
     ],
 )
-def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
-    monkeypatch, status, said, file, wheel
-):
+def test_a_file_that_a_wheel_lacks_is_told_with_the_command(monkeypatch, status, said, file, wheel):
     brought = {
         name: [f"{folder}/{file}"] for name, folder in nvrtc.HEADERS.items() if wheel in name
     }

@@ -63,9 +63,7 @@ def test_a_shape_is_fitted_to_what_is_accepted(mine):
         ("sm_80", "9.0", False, "sm_80"),
     ],
 )
-def test_instructions_of_one_architecture_are_compiled_for_it_alone(
-    arch, since, runs, compiled_for
-):
+def test_instructions_of_one_architecture_are_compiled_for_it_only(arch, since, runs, compiled_for):
     assert has_instructions(arch, since) == runs
     assert target(arch, since) == compiled_for
 

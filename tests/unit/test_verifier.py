@@ -107,9 +107,7 @@ def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried():
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
-def test_a_record_holds_until_something_changes_that_determines_it(
-    entry, write_catalogue, tmp_path, changes, same
-):
+def test_a_record_holds_until_its_causes_change(entry, write_catalogue, tmp_path, changes, same):
     def made(
         source: str = RIGHT_KERNEL, machine: str = "", threads: Sequence[int] = (16, 16), **own: Any
     ) -> tuple[Verifier, list[Task]]:

@@ -66,9 +66,7 @@ def embedded(html: str, name: str) -> dict[str, Any]:
     return json.JSONDecoder().raw_decode(html, re.search(rf"var {name} = (?=\{{)", html).end())[0]
 
 
-def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
-    finished, offline, tmp_path
-):
+def test_snakemakes_report_has_every_figure_with_caption_and_labels(finished, offline, tmp_path):
     finished.done("--report", str(tmp_path / "report.html"), program=(*offline, *SNAKEMAKE))
     html = (tmp_path / "report.html").read_text()
     drawn = read_json(finished.path("results/local/figures/drawn.json"))
