@@ -149,8 +149,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job):
     points, samples, _, facts = job.measured("shared_rect", "64", "130x70x33", "400000")
     fitting, large = points[points.m < 400000], points[points.m == 400000]
     assert set(fitting.status) == {"ok"}
-    for m in (64, 130):
-        assert set(fitting[fitting.m == m].phase) == PHASES
+    assert all(set(fitting[fitting.m == m].phase) == PHASES for m in (64, 130))
     timed = fitting[fitting.phase == "kernel"]
     every = itertools.product((64, 130), ("hot", "cold"))
     assert {*zip(timed.m, timed.cache, strict=True)} == {*every}

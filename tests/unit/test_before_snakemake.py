@@ -57,8 +57,7 @@ def test_a_file_that_is_no_configuration(started, content, said):
     (started / "b.yaml").unlink()
     if content is not None:
         (started / "b.yaml").write_bytes(content)
-    for profile in PROFILES:
-        assert line_of(profile).startswith(f"error: b.yaml: {said}")
+    assert all(line_of(profile).startswith(f"error: b.yaml: {said}") for profile in PROFILES)
 
 
 @pytest.mark.parametrize(("variables", "said"), AROUND)

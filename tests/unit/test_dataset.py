@@ -74,8 +74,7 @@ def without(kind: str, *names: str) -> bytes:
 
 def more(**cells: str) -> Callable[[bytes], bytes]:
     """With one more row of a summary."""
-    row = ROWS["summary.csv"] | cells
-    return lambda whole: whole + ",".join(row.values()).encode() + b"\n"
+    return lambda whole: whole + ",".join((ROWS["summary.csv"] | cells).values()).encode() + b"\n"
 
 
 # The table, its content from that of a whole one, and what is said.

@@ -67,10 +67,8 @@ def load(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
     return read
 
 
-def choice(
-    catalogue: Catalogue, shape: str, arch: str | None = "sm_90", dispatch: str = "chosen"
-) -> str:
-    return catalogue.variant(dispatch).part(parse_shape(shape, "gemm"), arch).name
+def choice(catalogue: Catalogue, shape: str, arch: str | None = "sm_90", of: str = "chosen") -> str:
+    return catalogue.variant(of).part(parse_shape(shape, "gemm"), arch).name
 
 
 def parts(catalogue: Catalogue, arch: str | None, *shapes: Gemm, of: str = "chosen") -> list[str]:
@@ -118,7 +116,7 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
 def test_the_least_predicted_time_wins_among_those_that_may_be_chosen(load, rows, others, expected):
     catalogue, dispatch = load(table(*rows), **others), "both" if "other" in others else "chosen"
     for shape, tiling in expected.items():
-        assert choice(catalogue, shape, dispatch=dispatch) == f"mine/{tiling}"
+        assert choice(catalogue, shape, of=dispatch) == f"mine/{tiling}"
 
 
 OLDER = table(SMALL, LARGE, SMALL | {"architecture": "sm_80", "variant": "mine/24"})

@@ -66,8 +66,7 @@ def times(results: Results) -> pd.DataFrame:
 def relative_times(results: Results) -> pd.DataFrame:
     """The same for kernel times relative to the library: the inverse of each ratio."""
     rows = results.ratios.merge(own_times(results)[[*IDENTITY, "time_ms"]], on=IDENTITY)
-    library_ms = rows.ratio * rows.time_ms
-    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / library_ms)
+    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / (rows.ratio * rows.time_ms))
     return rows.assign(
         value=1 / rows.ratio, low=1 / rows.ratio_high, high=1 / rows.ratio_low, blur=blur
     )

@@ -309,8 +309,7 @@ class Results:
             return "not in this data set"
         here = points_of(at(rows, shape) if shape else rows)
         refused = here[here.status != "ok"]
-        if refused.empty and (rows.status != "ok").all():
-            refused = rows
+        refused = rows if refused.empty and (rows.status != "ok").all() else refused
         if len(refused):
             return str(refused.reason.value_counts().index[0])
         if here.empty and shape:
