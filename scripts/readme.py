@@ -30,7 +30,6 @@ from matmul_sweep.experiment.report.facts.published import (
     full_libraries,
     in_order,
     ladder,
-    quoted,
     speedup,
 )
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
@@ -123,9 +122,10 @@ BLOCKS.filters |= {"cell": lambda text: text.replace("|", "\\|"), "significant":
 
 def block(name: str, page: Path, data_sets: Sequence[Results]) -> str:
     """The text between the markers of that name on a page."""
+    ordered = in_order(data_sets)
     return BLOCKS.get_template(f"{name}.md").render(
-        quoted=quoted(data_sets),
-        tried=tried(in_order(data_sets)),
+        quoted=ordered[:1],
+        tried=tried(ordered),
         at=lambda path: os.path.relpath(path, page.parent),
     )
 

@@ -121,9 +121,8 @@ class Race:
         if library not in taken:
             return []
         drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
-        rows = self.rows(
-            errors, {name: median(b.time_ms for b in own) for name, own in taken.items()}
-        )
+        medians = {name: median(b.time_ms for b in own) for name, own in taken.items()}
+        rows = self.rows(errors, medians)
         return [row | {"share": drawn[row["variant"]] / limit_w} for row in rows]
 
     def right(
@@ -217,6 +216,7 @@ class Search:
             said = "chooses among no variants; name an entry that does"
             raise UserError(f"dispatch: {self.space['dispatch']} {said}")
         self.dispatch, self.gpu, self.arch = dispatch, gpu, gpu.architecture
+        self.large = shapes_in(self.space.get(ALONE, []), dispatch.operation)
         self.output = options.output or Path(f"results/search-{dispatch.name}.csv")
         compile_instruments(self.arch, build / self.arch / "instruments.cubin")
         judges = options.judge is not None
@@ -238,9 +238,8 @@ class Search:
         """The rows of a table, by the times of all candidates."""
         shapes = shapes_of(self.space, self.dispatch.operation)
         found = measured(self.race, self.kept, tqdm(shapes.items()), self.output)
-        left = self.shapes(ALONE)
-        if left and not any(row["set"] == ALONE for row in found):
-            found = self.alone(fit.raced(found, self.kept, self.arch), left, found)
+        if self.large and not any(row["set"] == ALONE for row in found):
+            found = self.alone(fit.raced(found, self.kept, self.arch), self.large, found)
         own = self.space.get("everywhere"), self.space.get("known_only", ())
         costs = fit.fitted(found, self.kept, self.arch, *own)
         judged = [row for row in found if row["set"] == "judged"]
@@ -249,7 +248,7 @@ class Search:
 
     def limited(self) -> list[Cost]:
         """The rows of the table, with what the power limit makes of them."""
-        return fit.limited(self.table, self.alone(self.table, self.shapes(ALONE)), self.arch)
+        return fit.limited(self.table, self.alone(self.table, self.large), self.arch)
 
     def judge(self, seed: int) -> None:
         """Say how the table does alone at large shapes."""
@@ -257,9 +256,6 @@ class Search:
         drawn = shapes_in([rule | {"random": 20 * JUDGED, "seed": seed}], self.dispatch.operation)
         large = [shape for shape in drawn if shape.operations >= LARGE][:JUDGED]
         print(fit.judgement(self.alone(self.table, large), self.table, self.kept, self.arch))
-
-    def shapes(self, key: str) -> list[Shape]:
-        return shapes_in(self.space.get(key, []), self.dispatch.operation)
 
     def alone(
         self, costs: Sequence[Cost], shapes: Sequence[Shape], before: Sequence[Any] = ()

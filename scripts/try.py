@@ -207,8 +207,7 @@ def tell(found: Told, options: argparse.Namespace) -> None:
 
 def entry_of(error: UserError, what: str) -> dict[str, Any]:
     """What prevents a verdict, for graders."""
-    unknown: dict[str, Any] = {"line": None, "mistakes": []}
-    return {"file": what, "verdict": NOT_RUN, "message": str(error)} | unknown
+    return {"file": what, "verdict": NOT_RUN, "message": str(error), "line": None, "mistakes": []}
 
 
 def print_json(entries: Sequence[Mapping[str, Any]], several: bool) -> None:

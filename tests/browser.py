@@ -19,9 +19,9 @@ OPTIONS = [
     "--host-resolver-rules=MAP * ~NOTFOUND",  # no name is found, so no host
 ]  # fmt: skip
 DRAWN = 'all("#plot .legend, #plot .annotation").length'
+PAGES = Path(__file__).parent / "pages"
 WATCH, ASK = (
-    f"<script>\n{(Path(__file__).parent / 'pages' / name).read_text()}</script>"
-    for name in ("watch.js", "ask.js")
+    f"<script>\n{(PAGES / f'{name}.js').read_text()}</script>" for name in ("watch", "ask")
 )
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -97,11 +98,8 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine looks as if it had no GPU."""
-
-    def missing() -> None:
-        raise driver.NoDevice("there is no NVIDIA driver on this machine")
-
-    monkeypatch.setattr(device, "count", missing)
+    missing = driver.NoDevice("there is no NVIDIA driver on this machine")
+    monkeypatch.setattr(device, "count", Mock(side_effect=missing))
 
 
 @pytest.fixture(scope="session")

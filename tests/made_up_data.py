@@ -30,7 +30,7 @@ from matmul_sweep.experiment.dataset.tables import (
     write_rows,
     write_table,
 )
-from matmul_sweep.experiment.dataset.words import MODES
+from matmul_sweep.experiment.dataset.words import CEILINGS, MODES
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.shapes import Shape
@@ -165,14 +165,11 @@ def made_up(
         known["configuration"]["sweeps"] |= drawn
     random = np.random.default_rng(7)
     arch = "sm_" + known.get("compute_capability", "9.0").replace(".", "")
-    rows = [
-        row
-        for variant in variants
-        for text in shapes[variant.kernel.operation]
-        for row in point(
-            variant, parse_shape(text, variant.kernel.operation), gpu, caches, random, arch
-        )
-    ]
+    rows: list[Row] = []
+    for variant in variants:
+        for text in shapes[variant.kernel.operation]:
+            shape = parse_shape(text, variant.kernel.operation)
+            rows += point(variant, shape, gpu, caches, random, arch)
     rows += [*study_rows(variants, gpu, random), *random_rows(drawn, gpu, random, arch)]
     summary = change(pd.DataFrame(rows, columns=COLUMNS["summary.csv"]).astype({"k": "Int64"}))
     # Libraries have no jobs of their own in sweeps over random shapes.
@@ -190,7 +187,7 @@ def made_up(
             | {"sweep": v.kernel.operation, "uuid": DEVICE["uuid"] if v.kernel.on_gpu else ""}
             for v in variants
         ],
-        "ceilings.csv": ceilings(gpu),
+        "ceilings.csv": ceilings() if gpu else [],
         "states.csv": measured[measured.power_w.notna()].assign(when="during", readings=9),
     }
     if checked:
@@ -307,14 +304,12 @@ def ran_of(variant: Variant, shape: Shape, arch: str) -> str:
     return "" if part == variant else part.name
 
 
-def study_rows(
-    variants: Sequence[Variant], gpu: bool, random: np.random.Generator
-) -> Iterator[Row]:
+def study_rows(variants: Sequence[Variant], gpu: bool, rng: np.random.Generator) -> Iterator[Row]:
     """Hot kernel rows of STUDIES: less power for other fills, less speed when sustained."""
     for sweep, (kernels, n, fills, modes) in STUDIES.items():
         for variant in (v for v in variants if v.kernel.name in kernels):
             shape = parse_shape(n, variant.kernel.operation)
-            row = point(variant, shape, gpu, ["hot"], random)[0] | {"sweep": sweep}
+            row = point(variant, shape, gpu, ["hot"], rng)[0] | {"sweep": sweep}
             for i, (fill, mode) in enumerate(itertools.product(fills, modes)):
                 own = {"fill": fill, "mode": mode}
                 if row["status"] == "ok" and mode == "sustained":
@@ -347,9 +342,8 @@ def ratios(summary: pd.DataFrame) -> pd.DataFrame:
     own = ["kernel", *POINT, "cache", "time_ms"]
     catalogue = the_catalogue()
     tuned = timed.kernel.isin([name for name, kernel in catalogue.items() if kernel.tuned])
-    libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(
-        columns={"kernel": "baseline", "time_ms": "library_ms"}
-    )
+    names = {"kernel": "baseline", "time_ms": "library_ms"}
+    libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(columns=names)
     rivals = {name: [v.kernel.name for v in catalogue.rivals(k, alone=True)]
               for name, k in catalogue.items()}  # fmt: skip
     pairs = timed.assign(baseline=timed.kernel.map(rivals)).explode("baseline").merge(libraries)
@@ -375,9 +369,8 @@ def instructions(variant: Variant) -> Row:
     row = record(variant) | {"architecture": "sm_90", "code_bytes": 4096}
     if variant.kernel.name == "direct":
         return row | {"status": "skipped", "reason": "no loop of it multiplies"}
-    row |= {"loop_start": 160, "loop_instructions": 70} | dict.fromkeys(LOOP, 0)
-    row |= {"ffma": 64, "shared_loads_128": 4, "integer": 2}
-    return row | {"excerpt": "LDS R4,[R8]; FFMA R0,R4"}
+    row |= {"loop_start": 160, "loop_instructions": 70, "excerpt": "LDS R4,[R8]; FFMA R0,R4"}
+    return row | dict.fromkeys(LOOP, 0) | {"ffma": 64, "shared_loads_128": 4, "integer": 2}
 
 
 def counted(variant: Variant) -> Iterator[Row]:
@@ -390,15 +383,12 @@ def counted(variant: Variant) -> Iterator[Row]:
         yield launched(variant, shape, "") | small | busy | {"status": "ok"}
 
 
-def ceilings(gpu: bool) -> pd.DataFrame:
+def ceilings() -> list[Row]:
     """Below the made-up card's peaks, and 2 TB/s."""
-    values = {"multiply_add_float32": 59.0, "multiply_add_float64": 29.5, "tensor_float64": 64.0}
-    rows = [{"name": name, "unit": "TFLOP/s", "value": value} for name, value in values.items()]
-    rows.append({"name": "copy", "unit": "GB/s", "value": 2000.0})
-    table = pd.DataFrame(rows, columns=COLUMNS["ceilings.csv"])
     known = {"status": "ok", "samples": 20, "gpu": DEVICE["gpu"], "uuid": DEVICE["uuid"],
              "sha256": program_digest(STEPS / "ceilings.py", tool_source("ceilings"))}  # fmt: skip
-    return table.assign(**known) if gpu else table[:0]
+    values = zip(CEILINGS.items(), (59.0, 29.5, 64.0, 2000.0), strict=True)
+    return [{"name": name, "unit": unit, "value": value} | known for (name, unit), value in values]
 
 
 def cross_checks(summary: pd.DataFrame) -> pd.DataFrame:

@@ -104,14 +104,17 @@ class Project:
         """Run it; standard output and error come together in `stdout`.
 
         Without a `program` it is a fork, which has no environment of its own while it imports."""
-        if environment:
-            program = program or SNAKEMAKE
+        program = program or (SNAKEMAKE if environment else ())
         command = self.command(*arguments, program=program, **options)
         if program:
             return subprocess.run(
                 command, cwd=self.folder, text=True, env=self.environment | (environment or {}),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
+        return self.forked(command)
+
+    def forked(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a fork of it with these arguments."""
         with tempfile.NamedTemporaryFile("r") as said:
             fork = Fork(command, self.folder, self.environment, Path(said.name))
             try:

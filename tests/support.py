@@ -34,9 +34,8 @@ CUDA_ENTRY = {
     "tile": [16, 16],
     "threads": [16, 16],
 }
-RIGHT_KERNEL, TILED_KERNEL = (
-    (ROOT / "tests" / "kernels" / f"{name}.cu").read_text() for name in ("right", "tiled")
-)
+RIGHT_KERNEL = (ROOT / "tests" / "kernels" / "right.cu").read_text()
+TILED_KERNEL = (ROOT / "tests" / "kernels" / "tiled.cu").read_text()
 FIRST_BARRIER = "__syncthreads();  // until the tiles are there"
 UNBARRED_KERNEL = TILED_KERNEL.replace(FIRST_BARRIER, "")
 
@@ -88,18 +87,6 @@ def step(
     return folder / output
 
 
-def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
-                     sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
-    """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys
-    of the sweep and keys of the configuration changed."""
-    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    for key, value in changes.items():
-        whole[key] = whole[key] | value if isinstance(whole[key], dict) else value
-    own = {"operation": "gemm", "shapes": [*map(str, shapes)], "kernels": "all"}
-    whole |= {"catalogue": str(catalogue), "sweeps": {"gemm": own | (sweep or {})}}
-    Experiment(whole, load_catalogue(catalogue), device, (arch,)).write(path)
-
-
 def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:
     """The quantities of a product, as its dispatch counts them."""
     return work(variant, shape, shares_of(variant, shape, multiprocessors), multiprocessors)
@@ -131,3 +118,14 @@ def experiment(
     configuration = changed(usual, {key.replace("__", "."): own for key, own in changes.items()})
     entries = the_catalogue() if catalogue == DEFAULT_CATALOGUE else load_catalogue(catalogue)
     return Experiment(configuration, entries, device, ("sm_90",), spread)
+
+
+def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
+                     sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
+    """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys
+    of the sweep, and keys of the configuration changed, of a section some."""
+    own = {"operation": "gemm", "shapes": [*map(str, shapes)], "kernels": "all"} | (sweep or {})
+    whole = {key: DEFAULT[key] | value if isinstance(value, dict) else value
+             for key, value in changes.items()}  # fmt: skip
+    run = experiment(catalogue=catalogue, device=device, sweeps={"gemm": own}, **whole)
+    replace(run, architectures=(arch,)).write(path)

@@ -5,24 +5,16 @@ data sets lie beside the pages, which link to their files. The same data give th
 """
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
+from matmul_sweep.experiment.dataset.selection import load_results, with_others
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.facts.published import quoted
+from matmul_sweep.experiment.report.facts.published import in_order
 from matmul_sweep.experiment.report.site.pages import SETS, site
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import whole_file, write_text
-
-
-def leading(sets: Sequence[Results]) -> Results:
-    """The published set that the README quotes. Raises UserError if there is none."""
-    for results in quoted(sets):
-        return results
-    raise UserError("there is no data set: name one with --data, or publish one")
 
 
 @command_line
@@ -37,7 +29,9 @@ def main() -> None:
 
     catalogue = load_catalogue(options.catalogue)
     sets = [load_results(folder, catalogue) for folder in options.published]
-    shown = load_results(options.data, catalogue) if options.data else leading(sets)
+    if not (sets or options.data):
+        raise UserError("there is no data set: name one with --data, or publish one")
+    shown = load_results(options.data, catalogue) if options.data else in_order(sets)[0]
     for name, text in site(with_others(shown, options.published), sets, options.mistakes).items():
         write_text(text, options.output / name)
     for file in (file for folder in options.published for file in folder.iterdir()):

@@ -72,8 +72,7 @@ def test_a_full_folder_for_temporary_files(tmp_path, monkeypatch, command):
     compiling = ["compile", *common, "--arch", "host", "cpu_loop"]
     for_gpu = ["compile", *common, "--arch", "sm_90", "naive"]
     verified = tmp_path / "verified.csv"
-    verifying = ["verify", "gemm", *common, "--records", tmp_path / "records",
-                 "--output", verified]  # fmt: skip
+    verifying = ["verify", "gemm", *common, "--records", tmp_path / "records", "--output", verified]
     for arguments, made in (
         (compiling, build / "host/cpu_loop/cpu_loop.json"),
         (for_gpu, build / "sm_90/naive/naive-16.json"),

@@ -52,14 +52,13 @@ def when(name: str, count: int = 1) -> Moment:
 
 FILES = f"{MEASURED}/counted"
 SUMMARY = "results/local/summary.csv"
-LOGS = "results/local/logs"
 FROM_THE_START = [
     after(0.3), when("results/local/build/host/*/*.json"),
     when("results/local/journal/verified/*.json"),
 ]  # fmt: skip
 MEASURING = [
     when("results/local/journal/*/*/4*.json", 4), when(f"{FILES}/facts.json"),
-    when(f"{LOGS}/collect.log"),
+    when("results/local/logs/collect.log"),
 ]  # fmt: skip
 IN_THE_JOB = [at_call(1), at_call(6, 0.002), at_call(24, 0.003)]
 
@@ -109,12 +108,9 @@ def disturb(project: Project, moment: Moment, number: int, job: str) -> bool:
 )
 def test_a_run(new_project, verified, copy_of, number, start, measuring, job):
     """At some moments before it measures, and at some from then on."""
-    projects = [
-        *(new_project("counted") for _ in start),
-        *(counting(copy_of(verified)) for _ in measuring),
-    ]
+    projects = [new_project("counted") for _ in start]
+    projects += [counting(copy_of(verified)) for _ in measuring]
     moments = [*start, *measuring]
     with ThreadPoolExecutor(WORKERS) as pool:
         hit = [*pool.map(disturb, projects, moments, repeat(number), repeat(job))]
-    for was_hit in hit:
-        assert was_hit or number == signal.SIGTERM  # which lets a job that runs end
+    assert all(hit) or number == signal.SIGTERM  # which lets a job that runs end

@@ -1,5 +1,7 @@
 """The ceilings on the device: a copy copies, and the rates agree with the card's data sheet."""
 
+from pathlib import Path
+
 import pytest
 
 from matmul_sweep.build.binaries import compile_instruments
@@ -16,10 +18,8 @@ PEAKS = {
 
 
 @pytest.fixture(scope="module")
-def bench(gpu: Gpu, tmp_path_factory: pytest.TempPathFactory) -> Ceilings:
-    build = tmp_path_factory.mktemp("build")
-    for tool in ("instruments", "ceilings"):
-        compile_instruments(gpu.architecture, build / gpu.architecture / f"{tool}.cubin", tool)
+def bench(gpu: Gpu, build: Path) -> Ceilings:
+    compile_instruments(gpu.architecture, build / gpu.architecture / "ceilings.cubin", "ceilings")
     return Ceilings(gpu, build)
 
 

@@ -1,6 +1,7 @@
 """The instruments on the device agree with their definitions on the host."""
 
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -17,14 +18,12 @@ from matmul_sweep.experiment.verify.cublas import CublasError
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
-from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.files import write_json
 
 pytestmark = pytest.mark.gpu
@@ -126,13 +125,13 @@ def test_the_library_passes_with_the_errors_that_the_host_computes(product):
     assert 0 < found.mean < found.largest
 
 
-def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu, build):
+def test_tf32_is_what_the_entry_asks_for_and_no_other_has(runner):
     """The full product right after the TF32 one: the handle's mode is put back."""
-    shape, run, errors = Gemm(256, 256, 256), GpuRunner(build, HANG_SECONDS, gpu), {}
+    shape, errors = Gemm(256, 256, 256), {}
     inputs = fills.inputs("uniform", SEED, shape, "float32")
     for name in ("cublas_sgemm_tf32", "cublas_sgemm"):
         variant = load_catalogue().variant(name)
-        errors[name] = accuracy(variant.kernel, run.multiply(variant, shape, *inputs), *inputs)
+        errors[name] = accuracy(variant.kernel, runner.multiply(variant, shape, *inputs), *inputs)
         assert errors[name].share <= 1
     assert errors["cublas_sgemm_tf32"].mean > 50 * errors["cublas_sgemm"].mean
 
@@ -190,9 +189,7 @@ def test_the_timer_reads_little_for_nothing(gpu, tmp_path):
     assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.006
 
 
-def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_launch_none(
-    gpu, tools, tmp_path
-):
+def test_a_wait_takes_its_time_and_what_runs_before_a_launch_none(gpu, tools, tmp_path):
     read = 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"({}));'
     start, now = read.format("start"), read.format("now")
     body = f"unsigned long long start, now; {start} do {now} while (now - start < n);"
@@ -201,9 +198,7 @@ def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_lau
     toolchain.build_cubin(source, ["probe"], [], gpu.architecture, cubin)
     probe = tools.drv.module_from_file(str(cubin)).get_function("probe").prepare("i")
 
-    def launch() -> None:
-        probe.prepared_async_call((1, 1, 1), (32, 1, 1), tools.stream, 2_000_000)
-
+    launch = partial(probe.prepared_async_call, (1, 1, 1), (32, 1, 1), tools.stream, 2_000_000)
     stream = HeldStream(tools)
     assert stream.times([launch] * 5) == pytest.approx([2.0] * 5, abs=0.05)
     times = stream.times([tools.empty] * 20, before=tools.clear_l2)

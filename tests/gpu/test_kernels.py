@@ -24,11 +24,9 @@ from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
-from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.gpu
@@ -55,32 +53,27 @@ ONCE, KEEPS = REMEMBERS % "", REMEMBERS % "C[row * n + col] = kept[row * n + col
 LAUNCHES = 100  # that overlap
 PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified", "submitted"}
 
-Compiled = Callable[[Variant], Path]
-
 
 def run_script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
     """A step as the workflow runs it: a process of its own, which may lose its context."""
     [script] = (ROOT / "scripts").rglob(f"{name}.py")
-    command = [sys.executable, script, *arguments]
-    return subprocess.run(
-        [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
-    )
+    command = [*map(str, (sys.executable, script, *arguments))]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, *HOPPER], ids=lambda v: v.name)
-def test_a_kernel_is_right_at_its_verification_shapes(gpu, compiled, variant):
+def test_a_kernel_is_right_at_its_verification_shapes(runner, compiled, variant):
     """C starts as NaN, A and B end in NaN, and the zone behind C is watched. Hopper's small kernels
     use every wrapper, several launches, a workspace and tensor maps."""
-    if not variant.runs_on(gpu.architecture):
-        pytest.skip(f"it needs compute capability {variant.kernel.since}")
-    run, kernel = GpuRunner(compiled(variant), HANG_SECONDS, gpu), variant.kernel
+    compiled(variant)
+    kernel = variant.kernel
     extra = ["257x192", "520x1000"] if kernel.product.symmetric else ["129x257x65", "256"]
     shapes = verification_shapes(variant, [*map(kernel.product.parse, extra)])
     if variant in HOPPER:
         shapes = [*map(kernel.product.parse, ("64", "40x48x72", "136x264x520"))]
     for shape, fill in itertools.product(shapes, ("uniform", "digits")):
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
-        found = run.multiply(variant, shape, *inputs)
+        found = runner.multiply(variant, shape, *inputs)
         assert accuracy(kernel, found, *inputs).share <= 1, (shape, fill)
         if kernel.product.symmetric and kernel.writes == "full":
             assert found.tobytes() == found.T.tobytes(), (shape, fill)
@@ -124,7 +117,7 @@ class Job:
 
 
 @pytest.fixture
-def job(gpu: Gpu, compiled: Compiled, tmp_path: Path) -> Job:
+def job(gpu: Gpu, compiled: Callable[[Variant], Path], tmp_path: Path) -> Job:
     """Of the project's kernels."""
     for name in ("shared_rect", "naive"):
         build = compiled(load_catalogue().variant(name))
@@ -156,12 +149,10 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job):
     points, samples, _, facts = job.measured("shared_rect", "64", "130x70x33", "400000")
     fitting, large = points[points.m < 400000], points[points.m == 400000]
     assert set(fitting.status) == {"ok"}
-    for m in (64, 130):
-        assert set(fitting[fitting.m == m].phase) == PHASES
+    assert all(set(fitting[fitting.m == m].phase) == PHASES for m in (64, 130))
     timed = fitting[fitting.phase == "kernel"]
-    assert set(zip(timed.m, timed.cache, strict=True)) == {
-        (m, cache) for m in (64, 130) for cache in ("hot", "cold")
-    }
+    every = itertools.product((64, 130), ("hot", "cold"))
+    assert {*zip(timed.m, timed.cache, strict=True)} == {*every}
     assert timed.error.between(0, 1).all()
     assert set(large.status) == {"skipped"}
     assert large.reason.str.contains("GB of GPU memory").all()
@@ -243,15 +234,11 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job):
     [(STRAY, "the launch failed"), (ENDLESS, "the launch did not finish within 3 s")],
     ids=["stray write", "no end"],
 )
-def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_job(
-    bad, source, reason, caches
-):
+def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest(bad, source, reason, caches):
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
-    start = time.perf_counter()
-    points, samples, _, facts = bad(source).measured(
-        "mine", "64", "128", "256", limits={"hang_seconds": 3}, caches=caches
-    )
+    start, how = time.perf_counter(), {"limits": {"hang_seconds": 3}, "caches": caches}
+    points, samples, _, facts = bad(source).measured("mine", "64", "128", "256", **how)
     assert time.perf_counter() - start < 60
     assert set(points[points.m == 64].status) == {"ok"}
     for m, said in ((128, reason), (256, f"not run: at 128x128x128 {reason}")):
@@ -343,8 +330,6 @@ CHAINED = [v for v in VARIANTS if v.kernel.overlaps and v.kernel.product.output 
 def test_a_launch_that_overlaps_reads_what_the_last_one_wrote(gpu, compiled, variant):
     """Products in a row, each of the last one's C and a matrix that moves columns by one; what was
     read too early, or written over too early, stays behind."""
-    if not variant.runs_on(gpu.architecture):
-        pytest.skip(f"it needs compute capability {variant.kernel.since}")
     tools, drv, n = Instruments(gpu, compiled(variant)), gpu.drv, 520
     product, shape = gpu_product(variant, tools), variant.kernel.product.parse(n)
     start = fills.inputs("digits", 7, shape, variant.kernel.dtype)[0]

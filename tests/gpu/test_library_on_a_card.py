@@ -1,8 +1,8 @@
 """gemm and gram of PyTorch's, CuPy's, JAX's and NumPy's arrays on a card."""
 
 import runpy
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,7 @@ def test_gram_in_bfloat16_is_symmetric_and_adds_d(torch, kernel):
         added = matmul_sweep.gram(x.T, d=d, alpha=-1.5, beta=0.75, kernel=kernel)
         expected = -1.5 * (x.double() @ x.double().T) + 0.75 * d.double()
         check(torch, added, x, x.T, expected)
-        for c in (made, added):
-            assert torch.equal(c, c.T)
+        assert torch.equal(made, made.T) and torch.equal(added, added.T)
         again = d.clone()
         matmul_sweep.gram(x.T, again, alpha=-1.5, beta=0.75, kernel=kernel)
         assert torch.equal(again, added)
@@ -155,23 +154,14 @@ def test_streams_do_not_disturb_each_other(torch, size):
             with torch.cuda.stream(stream):
                 found.append(matmul_sweep.gemm(a, b, kernel="streamed"))
         torch.cuda.synchronize()
-        for c, wanted in zip(found, expected, strict=True):
-            assert torch.equal(c, wanted)
+        assert all(map(torch.equal, found, expected))
 
 
 def test_a_thread_that_has_no_context_yet(torch):
     a, b = (torch.randn(300, 300, device="cuda") for _ in range(2))
-    found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(matmul_sweep.gemm(a, b))) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 3
-    for c in found:
-        check(torch, c, a, b)
+    with ThreadPoolExecutor(3) as pool:
+        for c in pool.map(lambda _: matmul_sweep.gemm(a, b), range(3)):
+            check(torch, c, a, b)
 
 
 @pytest.mark.parametrize("library", ["cupy", "jax.numpy", "numpy"])
@@ -226,9 +216,8 @@ def gradients(product: Callable[..., Any], a: Any, b: Any) -> list[Any]:
 def test_the_operator_has_gradients_and_compiles(torch, own, stack):
     a, b = torch.randn(*stack, 64, 48, device="cuda"), torch.randn(48, 80, device="cuda")
     torch.library.opcheck(own.gemm, (a, b), test_utils=("test_schema", "test_faketensor"))
-    for found, expected in zip(
-        gradients(own.gemm, a, b), gradients(torch.matmul, a, b), strict=True
-    ):
+    both = gradients(own.gemm, a, b), gradients(torch.matmul, a, b)
+    for found, expected in zip(*both, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
     fused = torch.compile(lambda a, b: own.gram(own.gemm(a, b).relu() + 1), fullgraph=True)
     c = (a @ b).relu() + 1

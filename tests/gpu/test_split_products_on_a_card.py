@@ -1,19 +1,11 @@
 """Float32 products by halves on the device: as right as cublasSgemm, for every kind of factors."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
 import numpy as np
 import pytest
 from kinds import FACTORS, factors, hard_kinds, not_finite
 
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.verify.gpu import Gpu
-from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.process.errors import HANG_SECONDS
 
 pytestmark = pytest.mark.gpu
 
@@ -28,25 +20,6 @@ DRAWN = 64  # of its rows and columns, which repeat
 LOOKED_AT = np.arange(DRAWN) * (SIDE // DRAWN - 1)  # rows and columns all over C, of each kind one
 SMALL = [(250, 260, 1), (250, 260, 33), (250, 260, 1000), (50, 60, 100_000)]
 
-Products = Callable[[Sequence[Variant], np.ndarray, np.ndarray], list[np.ndarray]]
-
-
-@pytest.fixture
-def products(gpu: Gpu, build: Path, compiled: Callable[[Variant], Path]) -> Products:
-    """A·B by each of some variants; cuBLAS needs no binary of its own."""
-    if not VARIANTS[0].runs_on(gpu.architecture):
-        pytest.skip("it needs compute capability 9.0a")
-
-    runner = GpuRunner(build, HANG_SECONDS, gpu)
-
-    def run(variants: Sequence[Variant], a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
-        for variant in variants:
-            compiled(variant)
-        shape = Gemm(len(a), b.shape[1], len(b))
-        return [runner.multiply(variant, shape, a, b) for variant in variants]
-
-    return run
-
 
 @pytest.mark.parametrize("kind", FACTORS)
 @pytest.mark.parametrize("k", [128, 512, 1000, 4096, 100_000])
@@ -55,11 +28,8 @@ def test_it_errs_no_more_than_sgemm(products, kind, k):
     times = SIDE // DRAWN
     variants = [LIBRARY, *(v for v in BY_MOVE if v.fewest_terms <= k)]
     results = products(variants, np.tile(a, (times, 1)), np.tile(b, times))
-    which = LOOKED_AT % DRAWN
-    library, *own = [
-        accuracy(LIBRARY.kernel, c[np.ix_(LOOKED_AT, LOOKED_AT)], a[which], b[:, which])
-        for c in results
-    ]
+    which, square = LOOKED_AT % DRAWN, np.ix_(LOOKED_AT, LOOKED_AT)
+    library, *own = [accuracy(LIBRARY.kernel, c[square], a[which], b[:, which]) for c in results]
     for errors in own:
         assert errors.mean <= MARGIN * library.mean
         assert errors.largest <= library.largest

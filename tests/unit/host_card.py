@@ -49,8 +49,7 @@ class Card:
         return put(context, self.context)
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, _: object) -> int:
-        major = attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"]
-        return put(value, self.major * major)
+        return put(value, self.major * (attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"]))
 
     def cuModuleLoad(self, handle: Any, path: bytes) -> int:
         self.functions.append((path.decode().rsplit("/")[-1].removesuffix(".cubin"), ""))
@@ -105,13 +104,8 @@ class Card:
         shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
         addresses = read(0, ctypes.c_uint64, matrices)
         assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
-        extents = (*shape.inputs, shape.output)
-        *inputs, c = (
-            matrix(address, dtype.name, extent, (extent[1], 1))
-            for address, dtype, extent in zip(
-                addresses, kernel.product.dtypes, extents, strict=True
-            )
-        )
+        lie = zip(addresses, kernel.product.dtypes, (*shape.inputs, shape.output), strict=True)
+        *inputs, c = (matrix(at, dtype.name, extent, (extent[1], 1)) for at, dtype, extent in lie)
         left, right = kernel.product.factors(*inputs)
         made = left.astype(np.float64) @ right.astype(np.float64)
         if kernel.epilogue:

@@ -14,6 +14,7 @@ BROKEN = [
     (b"sweeps:\n\tgemm: 1\n", "line 2: not valid YAML: found character that cannot start"),
     (b"seed: !!python/name:os.system\n", "line 1: not valid YAML: could not determine a"),
     (b"# gr\xf6\xdfe\n", "not valid YAML: unacceptable character"),
+    (b"seed: 1\nseed: 2\n", "line 2: not valid YAML: key 'seed' is given twice"),
     (b"a: " + 100_000 * b"[", "line 1: not valid YAML: nested more than 100 deep"),
     (b"", "no keys with values, as config/config.yaml has them"),
     (b"- a\n", "no keys with values, as config/config.yaml has them"),
@@ -56,8 +57,7 @@ def test_a_file_that_is_no_configuration(started, content, said):
     (started / "b.yaml").unlink()
     if content is not None:
         (started / "b.yaml").write_bytes(content)
-    for profile in PROFILES:
-        assert line_of(profile).startswith(f"error: b.yaml: {said}")
+    assert all(line_of(profile).startswith(f"error: b.yaml: {said}") for profile in PROFILES)
 
 
 @pytest.mark.parametrize(("variables", "said"), AROUND)

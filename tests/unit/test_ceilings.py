@@ -30,16 +30,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.gpu.drv.memcpy_dtoh = lambda to, _: to.fill(made.counted)
     made.counted, made.steps = 1000, []
 
-    def launch(*arguments: Any) -> None:
-        made.steps.append(arguments[4])
-
     def times(launches: Sequence[Callable[[], None]]) -> list[float]:
         for each in launches:
             each()
         return [FIRST_MS * steps / ceilings.FIRST_STEPS for steps in made.steps[-len(launches) :]]
 
     made.launch = made.module.get_function().prepare().prepared_async_call
-    made.launch.side_effect = launch
+    made.launch.side_effect = lambda *arguments: made.steps.append(arguments[4])
     made.stream.times = times
     monkeypatch.setattr(ceilings, "WARM_SECONDS", 0)
     return made
@@ -71,5 +68,4 @@ def test_every_ceiling_compiles_without_spills(architecture, tmp_path):
     cubin = tmp_path / "ceilings.cubin"
     report = run(cubin_command(tool_source("ceilings"), INSTRUMENT_FLAGS, architecture, cubin))
     assert TOOLS["ceilings"] in CEILINGS
-    for name in CEILINGS:
-        assert read_ptxas(report, name).spill_bytes == 0
+    assert all(read_ptxas(report, name).spill_bytes == 0 for name in CEILINGS)

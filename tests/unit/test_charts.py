@@ -118,9 +118,8 @@ def test_points_are_named_in_the_order_of_their_rates(results, drawn):
 
 def best(results: Results, kernel: str, column: str = "tflops") -> list[list[float]]:
     """Size and highest rate, or shortest time, of each hot square product."""
-    rows = results.summary.query(
-        "kernel == @kernel and phase == 'kernel' and cache == 'hot' and m == n"
-    )
+    of = "kernel == @kernel and phase == 'kernel' and cache == 'hot' and m == n"
+    rows = results.summary.query(of)
     sizes = rows[(rows.status == "ok") & (rows.sweep == rows.operation)].groupby("n")[column]
     return [[n, value] for n, value in (sizes.max() if column == "tflops" else sizes.min()).items()]
 
@@ -270,8 +269,7 @@ def test_one_kernel_alone_is_no_comparison_and_the_others_keep_their_colours(tmp
 
 def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_library(tmp_path):
     results = made_up(tmp_path, kernels=[*STEPS], change=steps, caches=["alone"])
-    drawn = FIGURES["ladder"](results)
-    (ax,) = drawn.axes
+    (ax,) = FIGURES["ladder"](results).axes
     found = ladder(results, "gemm")
     bars = [own[0].get_width() for own in ax.containers[1::2]]  # each behind has its bound
     colours = [to_hex(own[0].get_facecolor()) for own in ax.containers[1::2]]
@@ -284,8 +282,6 @@ def test_a_step_is_as_long_as_its_gain_and_the_longest_is_named_beside_its_libra
     assert low[0] == max(bars) / min(share["ratio"] for share in top["shares"])
     words = [text.get_text() for text in ax.texts]
     assert [f"×{significant(gain)}" for gain in gains] == [w for w in words if w.startswith("×")]
-    claim = f"{top['title']} is {significant(max(bars) / bars[0])} times as fast as naive and "
-    assert drawn.get_suptitle().replace("\n", " ").startswith(claim)
 
 
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(tmp_path):
@@ -302,10 +298,8 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
 def test_a_figure_says_how_it_was_timed_and_on_how_many_cards(tmp_path):
     results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
     results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
-    times, rate, steps = (
-        " ".join(words_of(FIGURES[name](results)).split())
-        for name in ("time_loglog", "rate", "ladder")
-    )
+    drawn = (words_of(FIGURES[name](results)) for name in ("time_loglog", "rate", "ladder"))
+    times, rate, steps = (" ".join(words.split()) for words in drawn)
     assert times.endswith("in turn, hot · 2 cards")
     for said in (rate, steps):
         assert said.endswith("commit 0123456 · alone, at its own clock · 2 cards")

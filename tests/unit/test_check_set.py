@@ -47,8 +47,7 @@ def wanted(table: pd.DataFrame) -> pd.DataFrame:
     kernels = ["", "empty kernel", *KERNELS["gemm"], *KERNELS["gram"]]
     for name in table.columns.intersection(["variant", "baseline_of", "baseline"]):
         table = table[table[name].str.split("/").str[0].isin(kernels)]
-    if "sweep" in table:
-        table = table[table.sweep.isin(SHAPES)]
+    table = table[table.sweep.isin(SHAPES)] if "sweep" in table else table
     if "fill" in table:
         table = table[[str(shape_of(row)) in SHAPES[row.sweep] for row in table.itertuples()]]
     return table.reset_index(drop=True)

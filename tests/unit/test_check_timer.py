@@ -77,9 +77,7 @@ def test_the_projects_kernels_are_called_as_by_a_program(monkeypatch, torch, tmp
 
 
 @pytest.mark.parametrize("column", ["sweep", "fill", "mode"])
-def test_only_bursts_on_uniform_inputs_of_the_routines_own_sweep_are_compared(
-    command, tmp_path, column
-):
+def test_only_bursts_on_uniform_inputs_of_the_routines_own_sweep_count(command, tmp_path, column):
     made_up(tmp_path, kernels=FEW, change=lambda summary: summary.assign(**{column: "other"}))
     error = command("check_timer", "do_bench", "--data", tmp_path).error()
     assert "no times of cublas_sgemm or cublas_dgemm" in error

@@ -21,9 +21,7 @@ from matmul_sweep.process.errors import UserError
         ({"queue": "7|/other|rule_verify_operation"}, 1, ""),
     ],
 )
-def test_what_would_lose_results_or_wait_for_ever_is_refused_with_the_remedy(
-    monkeypatch, tmp_path, settings, sacct, refused
-):
+def test_what_loses_results_or_waits_is_refused(monkeypatch, tmp_path, settings, sacct, refused):
     """`sacct`: the exit code of a cluster's, or None without one."""
     monkeypatch.setenv("PATH", str(tmp_path))
     answers = {"squeue": f"printf '{settings.get('queue', '')}'"}

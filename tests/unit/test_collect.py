@@ -38,10 +38,6 @@ RECORD = {"sha256": "5ha", "compiler": "release 13.0", "compiler_path": "/x/nvcc
 Times = dict[tuple[str, str, str], list[float]]
 
 
-def known(row: Row) -> Row:
-    return {key: value for key, value in row.items() if value is not None}
-
-
 class Jobs:
     """A cluster's finished jobs, as compile.py, verify.py and measure.py leave them."""
 
@@ -50,7 +46,7 @@ class Jobs:
         self.names: list[str] = []
         self.device, self.architectures = "gpu", ("sm_90",)
         self.records: dict[tuple[str, str], Row] = {}  # what compiling came to, where it matters
-        self.failed: dict[str, str] = {}  # verifications, with their reason
+        self.failed: dict[str, Row] = {}  # verifications, with their reason
         self.ceiling = dict(CEILING)
 
     def add(self, name: str, times: Times | None = None, *rows: Row, **facts: Any) -> None:
@@ -71,13 +67,12 @@ class Jobs:
         write_rows(samples, "samples.csv.gz", folder / "samples.csv.gz")
         write_rows([of | STATE], "states.csv", folder / "states.csv")
         split = {"sweep": "gemm", "variant": name} | SPLIT
-        write_json(known(FACTS | facts | {"split": split}), folder / "facts.json")
+        write_json(FACTS | facts | {"split": split}, folder / "facts.json")
 
     def experiment(self) -> Experiment:
         sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]}}
-        run = experiment(
-            *self.names, device=self.device, spread=True, caches=["hot"], sweeps=sweeps
-        )
+        how = {"spread": True, "caches": ["hot"], "sweeps": sweeps}
+        run = experiment(*self.names, device=self.device, **how)
         return replace(run, architectures=self.architectures)
 
     def collect(self) -> tuple[Row, dict[str, pd.DataFrame]]:
@@ -89,13 +84,10 @@ class Jobs:
                 record = RECORD | {"kernel": variant.kernel.name, "variant": variant.name}
                 record |= {"architecture": arch} | self.records.get((variant.name, arch), {})
                 path = binary_of(variant, self.folder / "build" / arch).with_suffix(".json")
-                write_json(known(record), path)
+                write_json(record, path)
         for operation, own in run.operations.items():
-            rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT | OK
-                    for v in own]  # fmt: skip
-            for row in rows:
-                if reason := self.failed.get(row["variant"]):
-                    row |= {"status": "failed", "reason": reason}
+            rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT
+                    | self.failed.get(v.name, OK) for v in own]  # fmt: skip
             path = self.folder / "verified" / f"{operation}.csv"
             write_rows(rows, "verification.csv", path)
         return collect(run, self.folder)
@@ -141,7 +133,7 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
     jobs.device = "cpu"
     jobs.add("cpu_blas", **HOST)
     jobs.names += [NAIVE, "naive/16", CUBLAS]
-    jobs.failed = {"naive/16": "wrong result at 3x4x5"}
+    jobs.failed = {"naive/16": {"status": "failed", "reason": "wrong result at 3x4x5"}}
     _, tables = jobs.collect()
     rows = tables["summary.csv"].set_index("variant")
     nowhere = ["skipped", "there is no GPU on this machine"]
@@ -165,9 +157,7 @@ def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs
         ({"power_limit_w": 700.0}, {}, None, "power limit in W (350.0, 700.0): delete"),
     ],
 )
-def test_points_without_samples_or_under_unlike_conditions_are_refused(
-    jobs, facts, ceiling, times, said
-):
+def test_no_samples_or_unlike_conditions_are_refused(jobs, facts, ceiling, times, said):
     jobs.ceiling |= ceiling
     jobs.add(NAIVE)
     jobs.add(CUBLAS, times, **facts)

@@ -49,9 +49,7 @@ def test_without_the_packages_a_script_says_so(name):
         ("cpu_blas 40x33x17 --fill digits", r"\nDuration: 0\.\d{6} s\n"),
     ],
 )
-def test_a_product_on_the_cpu_is_checked_and_timed_if_its_kernel_is_for_the_cpu(
-    command, line, said
-):
+def test_a_product_on_the_cpu_is_checked_and_timed_if_its_kernel_is_for_it(command, line, said):
     told = command("multiply", *line.split())
     assert told.code == 0
     assert re.search(said, "\n" + told.out)
@@ -112,9 +110,7 @@ LOST = {"status": "failed", "reason": "lost"}
         ({"device": [{"gpu": None}]}, ["2 points .*"]),
     ],
 )  # fmt: skip
-def test_the_verdict_counts_and_names_what_failed_and_ends_with_the_card(
-    command, tmp_path, changes, said
-):
+def test_the_verdict_names_what_failed_and_ends_with_the_card(command, tmp_path, changes, said):
     folder = publishable(tmp_path / "data", changes)
     report, output = folder / "report.pdf", folder / "verdict.txt"
     told = command("verdict", "--data", folder, "--report", report, "--output", output)

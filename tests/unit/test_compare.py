@@ -36,9 +36,8 @@ def scaled(factor: float, *kernels: str, columns: Sequence[str] = TIMES) -> Chan
 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         chosen = summary.kernel.isin(kernels or set(summary.kernel))
-        return summary.assign(
-            **{c: summary[c].where(~chosen, summary[c] * factor) for c in columns}
-        )
+        times = {c: summary[c].where(~chosen, summary[c] * factor) for c in columns}
+        return summary.assign(**times)
 
     return change
 

@@ -29,10 +29,9 @@ def launch(number: int, kernel: str, values: dict[str, str]) -> str:
 
 
 def log(*launches: str) -> str:
-    lines = "==PROF== Connected to process 7 (/usr/bin/python3)\n"
-    names = "ID", "Host Name", "Kernel Name", "Grid Size", "Metric Name", "Metric Unit"
-    lines += "".join(f'"{name}",' for name in names) + '"Metric Value"\n'
-    return lines + "".join(launches) + "==PROF== Disconnected from process 7\n"
+    names = '"ID","Host Name","Kernel Name","Grid Size","Metric Name","Metric Unit","Metric Value"'
+    begun = f"==PROF== Connected to process 7 (/usr/bin/python3)\n{names}\n"
+    return begun + "".join(launches) + "==PROF== Disconnected from process 7\n"
 
 
 MARK = {DURATION: "1,000"}

@@ -46,9 +46,7 @@ def leaves_an_element_out(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndar
 
 
 @pytest.mark.parametrize("sleep", [0.0, 0.05])
-def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_is_its_sample(
-    sleep,
-):
+def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_counts(sleep):
     launched = 0
 
     def product(*arguments: Any) -> None:
@@ -81,9 +79,8 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers():
     assert "GB" in (bench(right).refusal(Gemm(2**20, 2**20, 2**20)) or "")
     assert bench(right).refusal(SHAPE) is None
     assert beyond(80, 100, "x", 0.8) is None
-    assert beyond(2 * 10**9, 10**9, "memory", 0.8) == (
-        "needs 2.00 GB of memory; 80% of the 1.00 GB free is 0.80 GB"
-    )
+    said = "needs 2.00 GB of memory; 80% of the 1.00 GB free is 0.80 GB"
+    assert beyond(2 * 10**9, 10**9, "memory", 0.8) == said
 
 
 @pytest.mark.parametrize("variant", [LOOP, BLAS, *GRAM], ids=lambda v: v.name)

@@ -74,8 +74,7 @@ def without(kind: str, *names: str) -> bytes:
 
 def more(**cells: str) -> Callable[[bytes], bytes]:
     """With one more row of a summary."""
-    row = ROWS["summary.csv"] | cells
-    return lambda whole: whole + ",".join(row.values()).encode() + b"\n"
+    return lambda whole: whole + ",".join((ROWS["summary.csv"] | cells).values()).encode() + b"\n"
 
 
 # The table, its content from that of a whole one, and what is said.
@@ -152,9 +151,7 @@ def test_a_damaged_file_is_to_be_restored_or_its_folder_to_be_made_again(tmp_pat
         read_json(path)
 
 
-def test_a_file_has_its_name_once_it_is_on_the_disk_and_its_users_permissions(
-    tmp_path, monkeypatch
-):
+def test_a_file_has_its_name_once_it_is_on_disk_and_its_users_permissions(tmp_path, monkeypatch):
     """Renamed earlier, it could be empty after a power cut."""
     path = tmp_path / "point.json"
     synced: list[tuple[int, bool]] = []

@@ -22,13 +22,11 @@ Load = Callable[..., Catalogue]
 Case = tuple[str, dict[str, object], str]
 
 
-def row(
-    variant: str, launch: float = 1, slabs: float = 0, tiles: float = 0, **other: object
-) -> Row:
+def row(variant: str, launch: float = 1, slabs: float = 0, tiles: float = 0, **own: object) -> Row:
     """A row for sm_90 of a variant that costs so much, and for the rest nothing."""
     of_blocks = {f"{block}_slabs": slabs for block in ("first", "second", "third", "further")}
     costs = dict.fromkeys(TERMS, 0) | {"launch": launch, "tiles": tiles} | of_blocks
-    return {"architecture": "sm_90", "variant": variant} | costs | other
+    return {"architecture": "sm_90", "variant": variant} | costs | own
 
 
 def table(*rows: Row) -> str:
@@ -69,10 +67,8 @@ def load(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
     return read
 
 
-def choice(
-    catalogue: Catalogue, shape: str, arch: str | None = "sm_90", dispatch: str = "chosen"
-) -> str:
-    return catalogue.variant(dispatch).part(parse_shape(shape, "gemm"), arch).name
+def choice(catalogue: Catalogue, shape: str, arch: str | None = "sm_90", of: str = "chosen") -> str:
+    return catalogue.variant(of).part(parse_shape(shape, "gemm"), arch).name
 
 
 def parts(catalogue: Catalogue, arch: str | None, *shapes: Gemm, of: str = "chosen") -> list[str]:
@@ -96,8 +92,6 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
         # Where costs are alike the first row wins.
         ([row("mine/24"), row("mine/8")], {}, {"100": 24}),
         # The row of a known shape wins whatever it costs, and one without costs only there.
-        ([SMALL, LARGE, row("mine/32", launch=1000, shapes="640 8x16x24")], {},
-         {"640": 32, "8x16x24": 32, "640x640x641": 16}),
         ([SMALL, KNOWN], {}, {"640": 24, "641": 8, "639": 8}),
         # A variant is kept out of sums longer than most_additions, unless one was measured and
         # found right.
@@ -109,11 +103,9 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
         ([SMALL, row("mine/32", launch=0.5, shapes="9x9x63")], LATE, {"9x9x63": 8, "9x9x64": 32}),
         # Of two dispatches the one that predicts less decides; what is hardly faster is left to the
         # other, which a tile of a term takes 2.1 µs.
-        both([row("mine/32", launch=4, slabs=0.01)], {"1": 8, "640": 32}),
         both([row("mine/32", launch=1.8)], {"1": 32}),
         both([row("mine/32", launch=1.95)], {"1": 8}),
-        # A known shape of the slower table does not count.
-        both([row("mine/32", launch=1000, shapes="640"), row("mine/24", launch=900)], {"640": 16}),
+        # A known shape counts in the table that is faster.
         both([row("mine/32", launch=4, shapes="640"), row("mine/24", launch=3)],
              {"640": 32, "641": 24}),
         # What none of its own rows takes is left to the other.
@@ -123,9 +115,8 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
 )  # fmt: skip
 def test_the_least_predicted_time_wins_among_those_that_may_be_chosen(load, rows, others, expected):
     catalogue, dispatch = load(table(*rows), **others), "both" if "other" in others else "chosen"
-    assert {shape: choice(catalogue, shape, dispatch=dispatch) for shape in expected} == {
-        shape: f"mine/{tiling}" for shape, tiling in expected.items()
-    }
+    for shape, tiling in expected.items():
+        assert choice(catalogue, shape, of=dispatch) == f"mine/{tiling}"
 
 
 OLDER = table(SMALL, LARGE, SMALL | {"architecture": "sm_80", "variant": "mine/24"})
@@ -149,9 +140,7 @@ TILED = table(row("mine/32", tiles=2.5), row("mine/16", tiles=2))
         (TILED, "sm_75", ["mine/32", "mine/16"], "mine/32"),
     ],
 )
-def test_a_card_compiles_what_its_rows_name_and_chooses_by_its_multiprocessors(
-    load, text, arch, expected, at_160
-):
+def test_a_card_takes_its_rows_and_chooses_by_multiprocessors(load, text, arch, expected, at_160):
     catalogue = load(text)
     assert parts(catalogue, arch) == expected
     assert choice(catalogue, "160", arch) == at_160
@@ -195,24 +184,20 @@ def short(*rows: Row, said: str = "", **mine: object) -> Case:
 @pytest.mark.parametrize(
     ("text", "others", "said"),
     [
-        wrong("kernel 'yours/16'", variant="yours/16", TILE=""),
         wrong("variant 'mine': say which, of mine/16, mine/8", variant="mine"),
         wrong("variant 'chosen': chosen is not a CUDA kernel", variant="chosen"),
         wrong("tiles: 'inf' is not a number from 0 on", tiles="inf"),
-        wrong("far_megabytes: '-0.5' is not a number from 0 on", far_megabytes=-0.5),
         wrong("at_limit: '-1' is not a number from 0 on", at_limit="-1"),
         wrong("most_additions: 'any' is not a number from 0 on", most_additions="any"),
         wrong("architecture '9.0': write one such as sm_90", architecture="9.0"),
         wrong("new/16 does not run on sm_75", architecture="sm_75", variant="new/16"),
         wrong("launch: a row has all costs, or none and the", **dict.fromkeys(TERMS, "")),
         wrong("sums: a row has all costs, or none and the shapes", sums="", shapes="640"),
-        wrong("gemm shape '4096x128'", shapes="640 4096x128"),
         wrong("TILE=9: elsewhere mine/8 has 8; give one of them another name", variant="mine/8",
               TILE=9),
         wrong("TILE: '16.0' is not a whole number", TILE="16.0"),
         wrong("variant: 'yours' is not one of chosen, mine, new", variant="yours/16"),
         (TWO.replace("variant", "other"), {}, "table.csv: there is no column 'variant'"),
-        (TWO.replace("launch", "other"), {}, "table.csv: there is no column 'launch'"),
         short(said="table.csv: there is no row"),
         short(SMALL, most_rows="16 // TILE"),
         short(SMALL, accepts="TILE"),

@@ -54,9 +54,8 @@ def packages_of(*lists: list[str]) -> list[str]:
 
 
 def pypi() -> dict[str, str]:
-    packages = dict(
-        map(split, packages_of(EXTRAS["classroom"], EXTRAS["experiment"], GROUPS["dev"]))
-    )
+    lists = EXTRAS["classroom"], EXTRAS["experiment"], GROUPS["dev"]
+    packages = dict(map(split, packages_of(*lists)))
     return {CONDA_NAMES.get(name, name): version for name, version in packages.items()}
 
 
@@ -108,7 +107,6 @@ def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path):
 
 def test_the_version_is_the_same_wherever_it_stands():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
-    latest = re.search(
-        r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M
-    )
+    log = (ROOT / "CHANGELOG.md").read_text()
+    latest = re.search(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", log, re.M)
     assert latest[1] == __version__

@@ -7,8 +7,6 @@ import pytest
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.process.errors import UserError
 
-PARAMETERS = {"TILE_WIDTH": 32, "R": 3}
-
 
 @pytest.mark.parametrize(
     "expression",
@@ -16,4 +14,4 @@ PARAMETERS = {"TILE_WIDTH": 32, "R": 3}
 )
 def test_anything_else_is_refused_by_name(expression):
     with pytest.raises(UserError, match=re.escape(f"'{expression}'")):
-        evaluate(expression, PARAMETERS)
+        evaluate(expression, {"TILE_WIDTH": 32, "R": 3})

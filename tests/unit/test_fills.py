@@ -50,6 +50,5 @@ def test_digits_are_rounded_uniform_numbers():
 
 
 def test_constant_is_ones_and_twos_and_index_counts_row_by_row_modulo_100():
-    for which in (0, 1):
-        assert (fills.matrix("constant", 0, which, 3, 4) == which + 1).all()
+    assert all((fills.matrix("constant", 0, which, 3, 4) == which + 1).all() for which in (0, 1))
     assert fills.matrix("index", 0, 0, 15, 7).ravel().tolist() == [*range(100), *range(5)]

@@ -90,7 +90,6 @@ LATE = ALL[99:]
 @pytest.mark.parametrize(
     ("erring", "slow", "most"),
     [
-        ([], [], 0),
         # From 10000 on it errs: of the shapes up to 10200 these are 3 of 102, and up to 10100 2 of
         # 101. The last slab of 10100 terms, of eight each, is not full.
         (LATE, [], 10104),
@@ -219,9 +218,7 @@ def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(entry, wri
     mine = entry(tile=["TILE", "TILE"], threads=[16, 16], tilings=tiles)
     variants = load_catalogue(write_catalogue({"mine": mine}))["mine"].variants
     taken = {("mine/32", "4096x4096x4096"): 3e4, ("mine/128", "4096x4096x4096"): 1e4}
-    alone = [row | {"share": 1.0} for row in found(taken, "alone")]
-    least, between, most = (
-        fit.at_limits(alone, variants, ARCH)[f"mine/{n}"] for n in (128, 64, 32)
-    )
+    limits = fit.at_limits([{**row, "share": 1.0} for row in found(taken, "alone")], variants, ARCH)
+    least, between, most = (limits[f"mine/{n}"] for n in (128, 64, 32))
     assert between == pytest.approx(least + (most - least) / 3)  # by 1/64 between 1/128 and 1/32
-    assert fit.at_limits(alone, variants, ARCH)["mine/16"] == pytest.approx(most)
+    assert limits["mine/16"] == pytest.approx(most)

@@ -6,12 +6,8 @@ import pytest
 from support import ROOT, the_catalogue
 
 HEADERS = sorted((ROOT / "kernels").rglob("*.cuh"))
-MACROS = {
-    name
-    for kernel in the_catalogue().values()
-    for variant in kernel.every_variant
-    for name in variant.constants(None)
-}
+VARIANTS = [variant for kernel in the_catalogue().values() for variant in kernel.every_variant]
+MACROS = {name for variant in VARIANTS for name in variant.constants(None)}
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.name)

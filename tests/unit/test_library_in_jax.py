@@ -44,9 +44,8 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     numpy = SimpleNamespace(
         empty=lambda shape, dtype, device: Array(laid(np.zeros(shape, dtype), "rows"), device)
     )
-    jax = SimpleNamespace(
-        core=SimpleNamespace(Tracer=Tracer), numpy=numpy, local_devices=lambda: [GPU]
-    )
+    core = SimpleNamespace(Tracer=Tracer)
+    jax = SimpleNamespace(core=core, numpy=numpy, local_devices=lambda: [GPU])
     monkeypatch.setitem(sys.modules, "jax", jax)
     yield from installed(monkeypatch)
 

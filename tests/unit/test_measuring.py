@@ -59,9 +59,7 @@ def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> pro
     return program.Measuring(run, "gemm", folder, folder / "journal", folder)
 
 
-def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
-    tmp_path, monkeypatch
-):
+def test_alone_those_that_are_through_share_the_job_and_wrong_ones_do_not(tmp_path, monkeypatch):
     def timed(sweeps: list[Sweep], *_: object) -> Any:
         asked.extend(sweep.variant.name for sweep in sweeps)
         return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}
@@ -75,9 +73,8 @@ def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_tim
     assert asked == ["naive/32", "naive/16"]
     assert [v.name for v in job.pending(variants)] == ["naive/16"]  # it lost the card
     points = read_table("points.csv", tmp_path / "vectors-128" / "points.csv")
-    assert set(zip(points.cache, points.status, points.reason, strict=True)) == {
-        ("alone", "failed", "wrong result")
-    }
+    said = zip(points.cache, points.status, points.reason, strict=True)
+    assert {*said} == {("alone", "failed", "wrong result")}
     splits = [read_json(tmp_path / name / "facts.json")["split"] for name in
               ("naive-32", "vectors-128")]  # fmt: skip
     assert splits[0]["wall_s"] == splits[1]["wall_s"]

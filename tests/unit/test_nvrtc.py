@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -32,10 +33,7 @@ def test_the_group_is_known_by_its_compilers_wheel(monkeypatch, group):
 
 
 def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch):
-    def absent() -> str:
-        raise UserError("no nvcc")
-
-    monkeypatch.setattr(toolchain, "nvcc", absent)
+    monkeypatch.setattr(toolchain, "nvcc", Mock(side_effect=UserError("no nvcc")))
     wheels = {packages.BESIDE_PYTORCH: ["file"]}
     monkeypatch.setattr(toolchain, "files_of", lambda wheel: wheels.get(wheel, []))
     compiler = toolchain.cuda.__wrapped__
@@ -63,10 +61,8 @@ def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(monkeypatch, arch):
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_60", "sm_75", "sm_90a"])
 def test_it_knows_what_kernels_take_from_headers(tmp_path, arch):
-    flags = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"]
-    found = toolchain.build_cubin(
-        FILES / "headers.cu", ["mine"], flags, arch, tmp_path / "mine.cubin"
-    )["mine"]
+    flags, cubin = [*toolchain.FLAGS["cuda"], "-Xptxas", "-O3"], tmp_path / "mine.cubin"
+    found = toolchain.build_cubin(FILES / "headers.cu", ["mine"], flags, arch, cubin)["mine"]
     assert found.shared_bytes == 128
     assert 4 <= found.registers <= 40
 
@@ -117,9 +113,7 @@ class Damaged:
         (6, 'catastrophic error: cannot open source file "{}"', "crt/mma.h", "crt"),
     ],
 )
-def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
-    monkeypatch, status, said, file, wheel
-):
+def test_a_file_that_a_wheel_lacks_is_told_with_the_command(monkeypatch, status, said, file, wheel):
     brought = {
         name: [f"{folder}/{file}"] for name, folder in nvrtc.HEADERS.items() if wheel in name
     }

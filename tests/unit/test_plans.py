@@ -1,6 +1,5 @@
 """What a product takes on the device: launches, a workspace and tensor maps, for each shape."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,12 +7,10 @@ import pytest
 from matmul_sweep.build.binaries import recipe
 from matmul_sweep.build.recipes import compiled
 from matmul_sweep.catalogue.architectures import has_instructions, target
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import TensorMap
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.operations.gemm import Gemm
 
-Mine = Callable[..., Variant]
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 
 
@@ -66,9 +63,7 @@ def test_a_shape_is_fitted_to_what_is_accepted(mine):
         ("sm_80", "9.0", False, "sm_80"),
     ],
 )
-def test_instructions_of_one_architecture_are_compiled_for_it_alone(
-    arch, since, runs, compiled_for
-):
+def test_instructions_of_one_architecture_are_compiled_for_it_only(arch, since, runs, compiled_for):
     assert has_instructions(arch, since) == runs
     assert target(arch, since) == compiled_for
 

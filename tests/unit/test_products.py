@@ -3,19 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from support import Entry, WriteCatalogue
 
 from matmul_sweep.build.binaries import compile_into
-from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.launch.products import compile_record
 from matmul_sweep.process.errors import UserError
-
-
-@pytest.fixture
-def variant(entry: Entry, write_catalogue: WriteCatalogue) -> Variant:
-    return load_catalogue(write_catalogue({"mine": entry()})).variant("mine")
 
 
 def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path):
@@ -27,13 +19,14 @@ def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path):
         Instruments(card, tmp_path)
 
 
-def test_a_compiled_variant_is_found_with_its_record(variant, tmp_path):
+def test_a_compiled_variant_is_found_with_its_record(mine, tmp_path):
+    variant = mine()
     assert compile_into(variant, "sm_90", tmp_path) == compile_record(variant, tmp_path / "sm_90")
 
 
-def test_what_other_sources_or_another_configuration_left_is_not_run(variant, tmp_path):
+def test_what_other_sources_or_another_configuration_left_is_not_run(mine, tmp_path):
     """As for a job on a cluster that waited, or was given a card of another architecture."""
-    remedy = "command again, with sm_80 in `architectures`"
+    variant, remedy = mine(), "command again, with sm_80 in `architectures`"
     (tmp_path / "sm_80").mkdir()
     with pytest.raises(UserError, match=remedy):
         compile_record(variant, tmp_path / "sm_80")

@@ -107,5 +107,4 @@ def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path, gpu):
         assert found[name] == expected[name]
     others = [line for line in page_data(drawn)["lines"] if line["series"] != DRAWN]
     assert others == page_data(plain)["lines"]
-    for values in (own_times, relative_times):
-        assert len(values(drawn)) == len(values(plain))
+    assert all(len(values(drawn)) == len(values(plain)) for values in (own_times, relative_times))

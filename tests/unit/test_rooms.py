@@ -33,10 +33,6 @@ def test_a_module_imports_from_its_own_room_and_those_below():
 
 
 def test_the_library_needs_none_of_the_experiments_packages():
-    needed = {
-        name.partition(".")[0]
-        for file in MODULES
-        if room_of(file) in LIBRARY
-        for name in imported_names(file)
-    }
+    files = [file for file in MODULES if room_of(file) in LIBRARY]
+    needed = {name.partition(".")[0] for file in files for name in imported_names(file)}
     assert needed.isdisjoint({"matplotlib", "pandas", "pycuda", "snakemake"})

@@ -1,8 +1,8 @@
 """The search: which candidates and shapes it tries, and what it writes."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,9 +124,8 @@ def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path):
     with pytest.raises(UserError):
         searching.measured(FakeRace(endless=shapes[-1]), variants, sets, output)
     kept = searching.read(output)
-    assert [(row["set"], row["shape"], row["variant"]) for row in kept] == [
-        (key, str(shape), name) for shape, key in sets[:2] for name in names
-    ]
+    done = [(key, str(shape), name) for shape, key in sets[:2] for name in names]
+    assert [(row["set"], row["shape"], row["variant"]) for row in kept] == done
     searching.save(kept[:3], output)  # one row of the second shape is missing
     race = FakeRace()
     found = searching.measured(race, variants, sets, output)
@@ -138,10 +137,9 @@ def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_a
     variants = the_catalogue()["vectors"].every_variant[:1]
     kernel = variants[0].kernel
     variants = [searching.named(kernel, {"TILE": 8 * i, "TILE_K": 8}) for i in range(1, 13)]
-    far = Cost("sm_90", variants.pop(), (120.0, *[0.0] * (len(TERMS) - 1)))
-    costs = [
-        Cost("sm_90", v, (100.0 + i, *[0.0] * (len(TERMS) - 1))) for i, v in enumerate(variants)
-    ]
+    rest = [0.0] * (len(TERMS) - 1)  # of the terms but the launch
+    far = Cost("sm_90", variants.pop(), (120.0, *rest))
+    costs = [Cost("sm_90", v, (100.0 + i, *rest)) for i, v in enumerate(variants)]
     times = {v.name: 100.0 - i for i, v in enumerate(variants)}  # the last is the fastest
     asked: list[tuple[list[str], int]] = []
 
@@ -222,30 +220,25 @@ def run(
 def card(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that is not there, of sm_86, for which one tiling fails to compile, and one spills."""
 
-    @contextmanager
-    def opened() -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(architecture="sm_86")
-
     def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
         status = "failed" if variant.name == "mine/8" else "ok"
         return {"status": status, "spill_bytes": 1000 * (variant.name == "mine/12")}
 
-    monkeypatch.setattr(search, "opened", opened)
+    opened = nullcontext(SimpleNamespace(architecture="sm_86"))
+    monkeypatch.setattr(search, "opened", lambda: opened)
     monkeypatch.setattr(search, "compile_instruments", lambda *_: None)
     monkeypatch.setattr(search, "Instruments", lambda *_: None)
     monkeypatch.setattr(searching, "compile_into", compile_into)
 
 
-@pytest.mark.usefixtures("card")
-def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(run, tmp_path, capsys):
+def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(run, card, tmp_path, capsys):
     before = (tmp_path / "table.csv").read_text()
     assert run("--fit-only") == ["mine/16", "mine/24"]
     assert " judged shapes, " in capsys.readouterr().out
     assert (tmp_path / "table.csv").read_text() == before  # --table was not given
 
 
-@pytest.mark.usefixtures("card")
-def test_a_search_writes_the_rows_of_its_card_with_their_constants(run, tmp_path):
+def test_a_search_writes_the_rows_of_its_card_with_their_constants(run, card, tmp_path):
     table = tmp_path / "table.csv"
     before = table.read_text().splitlines()
     assert run("--table") == ["mine/16", "mine/24", "mine/32"]
@@ -279,11 +272,10 @@ def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(run, card, tmp_pa
     assert run("--limits", "--table") == ["mine/16", "mine/24"]
     after = [line.split(",") for line in table.read_text().splitlines()]
     limit = HEADER.index("at_limit")
-    assert [row[:limit] + row[limit + 1 :] for row in after] == [
-        row[:limit] + row[limit + 1 :] for row in before
-    ]
+    _, limits = ([row.pop(limit) for row in rows] for rows in (before, after))
+    assert after == before
     units = 4096**3 / architecture("sm_86").multiprocessors / 1e6
-    assert [float(row[limit]) for row in after[1:3]] == pytest.approx([1e5 / units] * 2, rel=0.01)
+    assert [*map(float, limits[1:3])] == pytest.approx([1e5 / units] * 2, rel=0.01)
 
 
 def test_a_judgement_of_a_table_writes_none(run, card, tmp_path, monkeypatch, capsys):

@@ -47,9 +47,7 @@ def test_readings_become_medians_the_highest_temperature_and_the_reasons():
     ],
     ids=["in half", "in the library's launches", "at full clock", "no reason", "heat, once"],
 )
-def test_the_power_limit_is_named_where_it_held_the_clock_down_for_half_of_the_time(
-    readings, expected
-):
+def test_the_power_limit_is_named_where_it_held_the_clock_down_half_of_the_time(readings, expected):
     assert state_of(readings).throttled == expected
 
 

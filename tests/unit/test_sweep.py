@@ -66,11 +66,8 @@ class FakeBench:
         return point
 
 
-Swept = Callable[..., Sweep]
-
-
 @pytest.fixture
-def swept(tmp_path: Path) -> Swept:
+def swept(tmp_path: Path) -> Callable[..., Sweep]:
     """Runs a sweep over cases, with some of its attributes set before."""
 
     def swept(bench: FakeBench, cases: list[Case] = CASES, **own: Any) -> Sweep:
@@ -262,7 +259,6 @@ def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
     bench = FakeBench(GPU)
     sweep = swept(bench, cases)
     assert bench.measured == cases[3:]
+    own = {("mine", case.fill, case.mode) for case in cases}
     for table in (sweep.rows, sweep.samples, sweep.states):
-        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
-            ("mine", case.fill, case.mode) for case in cases
-        }
+        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == own

@@ -12,8 +12,7 @@ class Stream(HeldStream):
     """A held stream whose host takes the given seconds to enqueue, one after the other."""
 
     def __init__(self, seconds: list[float]) -> None:
-        event = SimpleNamespace(time_since=lambda start: 2.5)
-        drv = SimpleNamespace(Event=lambda: event)
+        drv = SimpleNamespace(Event=lambda: SimpleNamespace(time_since=lambda start: 2.5))
         self.tools: Any = SimpleNamespace(drv=drv, wait=lambda: None)
         self.events, self.seconds = [], seconds
 

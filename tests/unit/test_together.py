@@ -129,9 +129,7 @@ def test_a_lost_device_names_who_was_launched():
         (CublasError("status 15"), "status 15"),
     ],
 )
-def test_where_the_library_offers_nothing_that_is_right_the_others_stay(
-    offers, caplog, offered, said
-):
+def test_where_the_library_offers_nothing_right_the_others_stay(offers, caplog, offered, said):
     offers(offered)
     point, _ = timed()
     assert who(point) == [KERNEL, LIBRARY]

@@ -1,5 +1,7 @@
 """The compilers: ptxas's report, the message of a failure, and a missing compiler."""
 
+from unittest.mock import Mock
+
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 
@@ -54,9 +56,7 @@ def test_gccs_message_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(("compiler", "remedy"), [("nvcc", "uv sync"), ("gcc", "apt install")])
-def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
-    monkeypatch, tmp_path, compiler, remedy
-):
+def test_a_missing_compiler_is_named_with_the_remedy(monkeypatch, tmp_path, compiler, remedy):
     monkeypatch.setattr(toolchain, "find_nvidia_binary_utility", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     uncached = getattr(toolchain, compiler).__wrapped__
@@ -65,9 +65,7 @@ def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
 
 
 @pytest.mark.parametrize("set_before", [{}, {"CUDA_PATH": "/opt/cuda"}], ids=str)
-def test_a_toolkit_of_which_a_module_sets_only_path_is_that_of_its_nvcc(
-    monkeypatch, tmp_path, set_before
-):
+def test_a_toolkit_that_only_path_names_is_that_of_its_nvcc(monkeypatch, tmp_path, set_before):
     """For what else is looked up in it; variables that are there stand."""
     compiler = tmp_path / "bin" / "nvcc"
     compiler.parent.mkdir()
@@ -81,9 +79,7 @@ def test_a_toolkit_of_which_a_module_sets_only_path_is_that_of_its_nvcc(
 
 
 def test_no_cublas_is_one_line_with_the_remedy(monkeypatch):
-    def missing(name: str) -> None:
-        raise DynamicLibNotFoundError(f"no {name}")
-
+    missing = Mock(side_effect=DynamicLibNotFoundError("no cublas"))
     monkeypatch.setattr(cublas, "load_nvidia_dynamic_lib", missing)
     with pytest.raises(UserError, match=r"no cuBLAS: .*uv run.*CUDA_HOME"):
         cublas.library.__wrapped__()

@@ -18,16 +18,11 @@ from matmul_sweep.experiment.verify.verification import (
     verification_shapes,
 )
 from matmul_sweep.operations import fills
+from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.operation import FEW_TERMS
 from matmul_sweep.operations.shapes import ceil_div
 
 FIRST = [kernel.variants[0] for kernel in the_catalogue().values()]
-
-Matrices = tuple[np.ndarray, np.ndarray]
-
-
-def inputs(fill: str, m: int, n: int, k: int) -> Matrices:
-    return fills.matrix(fill, 2026, 0, m, k), fills.matrix(fill, 2026, 1, k, n)
 
 
 def tf32(x: np.ndarray) -> np.ndarray:
@@ -37,7 +32,7 @@ def tf32(x: np.ndarray) -> np.ndarray:
 
 def test_a_tf32_product_is_right_by_its_own_bound_only():
     """Ten bits of mantissa: what cuBLAS computes when its math mode is not pinned."""
-    a, b = inputs("uniform", 64, 64, 64)
+    a, b = fills.inputs("uniform", 2026, Gemm(64, 64, 64), "float32")
     c = tf32(a) @ tf32(b)
     kernel = the_catalogue()["cublas_sgemm_tf32"]
     assert accuracy(kernel, c, a, b).share <= 1 < error_share(c, a, b)
@@ -79,7 +74,7 @@ def test_what_a_kernel_leaves_out_is_in_no_mean():
 @pytest.mark.parametrize("row", [0, PANEL_ROWS - 1, PANEL_ROWS, 2 * PANEL_ROWS + 2])
 def test_one_wrong_element_is_wrong_in_every_row(row):
     """The reference is computed in panels of rows."""
-    a, b = inputs("digits", 2 * PANEL_ROWS + 3, 3, 5)
+    a, b = fills.inputs("digits", 2026, Gemm(2 * PANEL_ROWS + 3, 3, 5), "float32")
     right = a @ b
     assert error_share(right, a, b) == 0
     for column, change in ((0, 1.0), (2, -1.0), (0, np.nan), (1, np.inf), (2, -np.inf)):

@@ -24,10 +24,6 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished
 from matmul_sweep.process.files import write_json
 
-COMMENTED = RIGHT_KERNEL + "// a comment\n"
-ANOTHER = RIGHT_KERNEL.replace("p < k", "p <= k - 1")
-
-
 # Shapes at which sgemm chooses another variant of direct, and the one that is measured itself.
 DISPATCHED = {"gemm": {"operation": "gemm", "shapes": [8, 64]}}
 
@@ -98,8 +94,8 @@ def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried():
 @pytest.mark.parametrize(
     ("changes", "same"),
     [
-        ({"source": COMMENTED}, True),
-        ({"source": ANOTHER}, False),
+        ({"source": RIGHT_KERNEL + "// a comment\n"}, True),
+        ({"source": RIGHT_KERNEL.replace("p < k", "p <= k - 1")}, False),
         ({"threads": [32, 16]}, False),
         ({"machine": "another driver"}, False),
         ({"device": "gpu"}, False),
@@ -111,9 +107,7 @@ def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried():
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
-def test_a_record_holds_until_something_changes_that_determines_it(
-    entry, write_catalogue, tmp_path, changes, same
-):
+def test_a_record_holds_until_its_causes_change(entry, write_catalogue, tmp_path, changes, same):
     def made(
         source: str = RIGHT_KERNEL, machine: str = "", threads: Sequence[int] = (16, 16), **own: Any
     ) -> tuple[Verifier, list[Task]]:

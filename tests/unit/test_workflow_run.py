@@ -25,11 +25,10 @@ CONFIGURED = {
     "sweeps": {"mine": {"operation": "gemm", "shapes": [8]}},
 }
 MINE = "0123456789" * 4  # a commit
-Begin = Callable[..., Run]
 
 
 @pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Begin:
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Callable[..., Run]:
     """Starts a run of naive and cpu_blas on 8 cores and for 2 GPUs in an empty folder; with what
     --config gives, and where `away`, on other machines."""
     monkeypatch.chdir(tmp_path)
@@ -80,9 +79,7 @@ def test_a_run_with_gpus_gives_each_of_its_jobs_a_share_of_the_cores(begin):
     assert LOCAL / "counters.csv" in run.evidence(job(dataset="local"))
 
 
-def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_is_not_here_nor_looked_for(
-    begin, monkeypatch
-):
+def test_on_a_cluster_each_kernel_is_a_job_for_a_gpu_that_nobody_looks_for_here(begin, monkeypatch):
     monkeypatch.setattr(configuration, "gpus", lambda: pytest.fail("this machine was asked"))
     run = begin(away=True)
     run.check({"measure_part"})
@@ -157,9 +154,7 @@ def test_what_cannot_succeed_is_refused_before_the_first_job(begin, given, rule,
 
 
 @pytest.mark.parametrize(("given", "told"), [(MINE, False), (f"{MINE}-dirty", True), ("", True)])
-def test_what_cannot_be_published_is_said_before_it_is_measured(
-    begin, monkeypatch, capsys, given, told
-):
+def test_what_cannot_be_published_is_said_at_first(begin, monkeypatch, capsys, given, told):
     monkeypatch.setenv("PATH", "")  # no git
     monkeypatch.setenv(COMMIT_VARIABLE, given)
     run = begin(away=True)
@@ -188,9 +183,7 @@ def test_git_tells_the_commit_and_whether_files_differ_from_it(monkeypatch, tmp_
     assert commit() == {"commit": head.strip(), "dirty": True}
 
 
-def test_the_variable_of_the_commit_leads_and_is_refused_before_a_job_if_it_is_no_whole_one(
-    begin, monkeypatch
-):
+def test_the_variable_of_the_commit_leads_and_is_refused_if_it_is_no_whole_one(begin, monkeypatch):
     monkeypatch.setenv(COMMIT_VARIABLE, MINE)
     assert commit() == {"commit": MINE, "dirty": False}
     monkeypatch.setenv(COMMIT_VARIABLE, MINE[:12])

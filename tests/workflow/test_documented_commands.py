@@ -10,14 +10,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from forked import Fork
 from project import Copy, Fresh, Project
 from support import ROOT
 
@@ -114,11 +112,8 @@ def plan(command: Command, project: Project) -> None:
 
         parse_args([*command.words[1:]])
         return
-    with tempfile.NamedTemporaryFile("r") as said:
-        arguments = [*command.words[1:], "--dry-run", "--nocolor"]
-        code = Fork(arguments, project.folder, project.environment, Path(said.name)).wait()
-        told = said.read()
-    assert code == 0 and "This was a dry-run" in told, told
+    done = project.forked([*command.words[1:], "--dry-run", "--nocolor"])
+    assert done.returncode == 0 and "This was a dry-run" in done.stdout, done.stdout
 
 
 def run(command: Command, project: Project) -> None:

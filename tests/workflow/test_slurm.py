@@ -15,12 +15,11 @@ from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
 
 pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
-IMPATIENT = str(Path(__file__).with_name("impatient.py"))
 # The profile's first look at the queue comes after 20 s, longer than most jobs of a test take.
 SOON = ("--slurm-init-seconds-before-status-checks", "2")
 SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm", *SOON),
-    "program": (sys.executable, IMPATIENT),
+    "program": (sys.executable, str(Path(__file__).with_name("impatient.py"))),
 }
 VERDICT = "results/local/verdict.txt"
 
@@ -56,9 +55,7 @@ def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(submi
     assert "none failed" in submitted.path(VERDICT).read_text()
 
 
-def test_timing_jobs_have_a_gpu_for_themselves_and_the_rest_runs_where_the_command_was_typed(
-    slurm, submitted
-):
+def test_timing_jobs_have_a_gpu_for_themselves_and_the_rest_runs_at_the_command(slurm, submitted):
     measured, verified = slurm.runs("measure"), slurm.runs("verify")
     assert len(slurm.jobs("")) == len(measured) + len(verified) == 3
     assert {run.job for run in measured} == slurm.jobs("measure_part")

@@ -15,19 +15,15 @@ import pandas as pd
 import pytest
 import yaml
 from project import SNAKEMAKE, Copy, Project, wait_until
-from support import DEFAULT, RIGHT_KERNEL
+from support import RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.catalogue.entries import Kind
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES, read_table, write_table
-from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
 from matmul_sweep.process.files import read_json
 
 Pending = dict[str, set[str]]
 
-BUILT = {"results/local/build/sm_90/mine"}
 VERIFIED = {"results/local/verified/gemm.csv"}
 LOOP = {"results/local/measured/gemm/cpu_loop"}
 MEASURED = {*LOOP, "results/local/measured/gemm/cpu_blas"}
@@ -70,17 +66,14 @@ def embedded(html: str, name: str) -> dict[str, Any]:
     return json.JSONDecoder().raw_decode(html, re.search(rf"var {name} = (?=\{{)", html).end())[0]
 
 
-def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
-    finished, offline, tmp_path
-):
+def test_snakemakes_report_has_every_figure_with_caption_and_labels(finished, offline, tmp_path):
     finished.done("--report", str(tmp_path / "report.html"), program=(*offline, *SNAKEMAKE))
     html = (tmp_path / "report.html").read_text()
     drawn = read_json(finished.path("results/local/figures/drawn.json"))
     figures = {f"results/local/figures/{name}.svg" for name in drawn}
     others = {"results/local/report.pdf", "results/local/explore.html"}
-    groups = {
-        category: {*files["Other"]} for category, files in embedded(html, "categories").items()
-    }
+    categories = embedded(html, "categories").items()
+    groups = {category: {*files["Other"]} for category, files in categories}
     assert drawn
     assert groups == {"Figures": figures, "Report": others}
     for file, entry in embedded(html, "results").items():
@@ -133,13 +126,12 @@ def edit(name: str, addition: str = "\n") -> Callable[[Project], None]:
     return lambda project: project.edit(name, addition)
 
 
-SECOND = {"results/local/build/sm_90/second"}
 # A change, the rules that run again, and the outputs of those that have several.
 CHANGES: dict[str, tuple[Callable[[Project], None], set[str], Pending]] = {
     "nothing": (lambda project: None, set(), {}),
     "a header": (
         edit("kernels/tile.h", "// changed\n"), {*MACHINE_CODE, *AFTER},
-        {"compile_kernel": BUILT, "verify_operation": VERIFIED},
+        {"compile_kernel": {"results/local/build/sm_90/mine"}, "verify_operation": VERIFIED},
     ),
     "a kernel that is measured": (
         edit("kernels/cpu/triple_loop.c"), {*MACHINE_CODE, *AFTER},
@@ -150,7 +142,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], set[str], Pending]] = {
     "a block": (change_launch, AFTER, {"verify_operation": VERIFIED}),
     "another kernel": (
         add_second_kernel, {*MACHINE_CODE, *AFTER},
-        {"compile_kernel": SECOND, "verify_operation": VERIFIED},
+        {"compile_kernel": {"results/local/build/sm_90/second"}, "verify_operation": VERIFIED},
     ),
     "another shape": (
         lambda project: project.configure(gemm=[32, "24x20x17", 40]), AFTER,
@@ -303,22 +295,6 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(finished, cop
     assert "slower" in set(pd.read_csv(project.path("results/local/compare.csv")).verdict)
 
 
-# Bad input.
-
-
-def test_a_key_given_twice_is_one_clear_line(fresh):
-    """Snakemake's reader takes the last value."""
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    project.edit("config/test.yaml", "device: cpu\n")
-    run = project.snakemake("all")
-    assert run.returncode == 1, run.stdout
-    assert "Traceback" not in run.stdout
-    *_, line = run.stdout.rstrip().splitlines()
-    assert re.fullmatch("error: config/test.yaml: line .*key 'device' is given twice", line), line
-    assert not project.path("results/local/build").exists()
-
-
 # The jobs of a run.
 
 
@@ -333,28 +309,6 @@ def test_a_run_has_few_jobs(fresh, most, arguments):
     jobs = fresh().job_counts("all", *arguments, configfile="config/config.yaml")
     assert {"measure_part", "verify_operation", "typeset"} <= set(jobs)
     assert sum(jobs.values()) <= most
-
-
-DOCUMENTS = {
-    "gemm": {"cpu_loop", "cpu_blas", "naive", "shared", "naive_rect", "shared_rect",
-             "shared_rect_split", "cublas_sgemm"},
-    "gram": {"gram_naive", "gram_register_tile", "cublas_dgemm", "cublas_dsyrk",
-             "cublas_dsyrk_triangle"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_default_run_has_the_systems_of_the_documents(device):
-    catalogue = load_catalogue()
-    experiment = Experiment(DEFAULT, catalogue, device, ("sm_90",))
-    rows = [*((sweep, v) for (sweep, _), own in experiment.measured.items() for v in own),
-            *experiment.unmeasured]  # fmt: skip
-    for operation, systems in DOCUMENTS.items():
-        verified = {variant.kernel.name for variant in experiment.operations[operation]}
-        assert systems <= verified & {v.kernel.name for sweep, v in rows if sweep == operation}
-    compiled = {kernel for _, kernel in experiment.binaries}
-    libraries = {name for name, kernel in catalogue.items() if kernel.kind is Kind.LIBRARY}
-    assert set().union(*DOCUMENTS.values()) <= compiled | libraries
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,7 @@ def reasonless(data: DataSet) -> Iterator[str]:
             continue
         ok = table.status == "ok"
         yield from data.rows(kind, ok == (table.reason != ""), "reason", "unlike the status")
-        if "phase" in table:
-            ok &= table.phase == "kernel"
+        ok &= table.phase == "kernel" if "phase" in table else True
         for column in (name for name in table.columns if DICTIONARY[name].measured):
             yield from data.rows(kind, ok & table[column].isna(), column, "though the status is ok")
 
@@ -102,9 +101,7 @@ def unknown_names(data: DataSet) -> Iterator[str]:
     own = kernels.variant.map(kernel_name)
     yield from data.rows("kernels.csv", kernels.kernel != own, "kernel", "not the variant's")
     for kind in ("jobs.csv", "summary.csv", "verification.csv", "ratios.csv", SAMPLES):
-        table = data[kind]
-        if kind == SAMPLES:
-            table = table[table.baseline_of == ""]
+        table = data[kind].query("baseline_of == ''") if kind == SAMPLES else data[kind]
         wrong = ~table.variant.isin(kernels.variant)
         yield from data.rows(kind, wrong, "variant", "which kernels.csv does not have")
     wrong = (ceilings.sha256 == "") | (ceilings.sha256.nunique() > 1)

@@ -49,11 +49,6 @@ class DataSet:
         return self.device["configuration"]["sweeps"]
 
     @property
-    def architecture(self) -> str:
-        """Of its GPU, such as sm_90."""
-        return "sm_" + self.device["compute_capability"].replace(".", "")
-
-    @property
     def kernel_names(self) -> dict[str, str]:
         """The kernel of each variant."""
         return self["kernels.csv"].set_index("variant").kernel.to_dict()

@@ -63,9 +63,8 @@ class Facts(TypedDict):
     power_limit_w: NotRequired[Above0 | None]
 
 
-OF_A_CARD = (
-    "uuid", "compute_capability", "multiprocessors", "clock_mhz", "memory_bytes", "l2_bytes"
-)  # fmt: skip
+OF_A_CARD = [key for key in Facts.__annotations__ if key in Facts.__optional_keys__]
+OF_A_CARD.remove("power_limit_w")  # which a card may keep to itself
 
 
 def unlike_facts(data: DataSet) -> Iterator[str]:

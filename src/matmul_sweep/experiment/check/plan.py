@@ -106,19 +106,19 @@ def unlike_plan(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Rows that configuration, catalogue and card ask for and that are not there, and others: of
     which variants, at which shapes they were verified, and of which ceilings."""
     on_gpu, configuration = bool(data.device["gpu"]), data.configuration
-    architectures = [data.architecture] if on_gpu else configuration["architectures"]
+    own = ["sm_" + data.device["compute_capability"].replace(".", "")] if on_gpu else []
+    architectures = own or configuration["architectures"]
     run = Experiment(configuration, catalogue, GPU if on_gpu else CPU, tuple(architectures))
     measured = [(sweep, v.name) for sweep, own in run.jobs.items() for v in own.values()]
     verified = [(v.name, str(at)) for name in run.operations for v, at in planned(run, name)]
     jobs = data["summary.csv"].drop_duplicates(["sweep", "variant"]).itertuples()
-    yield from unlike_rows(
-        data, "summary.csv", [(row.sweep, row.variant) for row in jobs], measured
-    )
+    there = [(row.sweep, row.variant) for row in jobs]
+    yield from unlike_rows(data, "summary.csv", there, measured)
     rows = [(row.variant, str(shape_of(row))) for row in data["verification.csv"].itertuples()]
     yield from unlike_rows(data, "verification.csv", rows, verified)
     if on_gpu:
-        there = [(name,) for name in data["ceilings.csv"].name]
-        yield from unlike_rows(data, "ceilings.csv", there, [(name,) for name in CEILINGS])
+        names = [(name,) for name in data["ceilings.csv"].name]
+        yield from unlike_rows(data, "ceilings.csv", names, [(name,) for name in CEILINGS])
 
 
 def unlike_rows(
@@ -143,9 +143,8 @@ def unknown_rivals(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
         for rival in catalogue.rivals(kernel, alone=True)
     }
     judged = pairs[pairs.baseline_of.map(kernel_name).isin(catalogue)]
-    wrong = pd.Series(
-        [(row.variant, row.baseline_of) not in known for row in judged.itertuples()], judged.index
-    )
+    strange = [(row.variant, row.baseline_of) not in known for row in judged.itertuples()]
+    wrong = pd.Series(strange, judged.index)
     why = "no library that the catalogue compares the kernel with"
     yield from data.rows(SAMPLES, wrong, "variant", why)
 

@@ -66,8 +66,7 @@ def times(results: Results) -> pd.DataFrame:
 def relative_times(results: Results) -> pd.DataFrame:
     """The same for kernel times relative to the library: the inverse of each ratio."""
     rows = results.ratios.merge(own_times(results)[[*IDENTITY, "time_ms"]], on=IDENTITY)
-    library_ms = rows.ratio * rows.time_ms
-    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / library_ms)
+    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / (rows.ratio * rows.time_ms))
     return rows.assign(
         value=1 / rows.ratio, low=1 / rows.ratio_high, high=1 / rows.ratio_low, blur=blur
     )
@@ -107,8 +106,8 @@ def heading(what: str, reference: Results, new: Results) -> str:
     """What is compared, and why."""
     if what == "times":
         return f"compared: times on {processor(new.device)}"
-    differ = comparable(reference, new) != "times"
-    why = ", because the devices are of different models" if differ else ""
+    alike = comparable(reference, new) == "times"
+    why = "" if alike else ", because the devices are of different models"
     return f"compared: kernel times relative to the library{why}"
 
 
@@ -245,12 +244,8 @@ def variant_lines(variants: pd.DataFrame) -> list[str]:
     for library, rows in shown.groupby(order.baseline):
         lines += ["", *([f"beside {library}"] if library else [])]
         lines += aligned([list(shown), *rows.astype(str).to_numpy()])
-    if other.change.isna().any():
-        lines += [
-            "",
-            f"{UNKNOWN}: no point has both an interval and a time long enough for the timer",
-        ]
-    return lines
+    note = f"{UNKNOWN}: no point has both an interval and a time long enough for the timer"
+    return [*lines, "", note] if other.change.isna().any() else lines
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -36,15 +36,13 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     """ratios.csv: library time over kernel time, as the median over pairs of neighbours in time."""
     timed = samples[samples.phase == "kernel"]
     key = [*POINT, "cache", "sample"]
-    baselines = timed[timed.baseline_of != ""].rename(
-        columns={"variant": "baseline", "baseline_of": "variant", "time_ms": "baseline_ms"}
-    )
+    names = {"variant": "baseline", "baseline_of": "variant", "time_ms": "baseline_ms"}
+    baselines = timed[timed.baseline_of != ""].rename(columns=names)
     own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
     pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
-    grouped = pairs.groupby(
-        ["variant", "baseline", *POINT, "cache"], sort=False, dropna=False
-    ).ratio
+    product = ["variant", "baseline", *POINT, "cache"]
+    grouped = pairs.groupby(product, sort=False, dropna=False).ratio
     ratios = grouped.agg(pairs="size", ratio="median").reset_index()
     ends = [resampled_interval(values.to_numpy()) for _, values in grouped]
     ratios[["ratio_low", "ratio_high"]] = np.array(ends).reshape(-1, 2)

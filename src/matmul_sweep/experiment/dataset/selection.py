@@ -66,10 +66,8 @@ class Results:
         sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
         with reduced arithmetic are included only on request."""
         if (operation, reduced) not in self.views:
-            summary, ratios = (
-                self.quoted(table[table.operation == operation])
-                for table in (self.summary, self.ratios)
-            )
+            tables = (table[table.operation == operation] for table in (self.summary, self.ratios))
+            summary, ratios = map(self.quoted, tables)
             if not reduced:
                 summary, ratios = self.rivals(summary), self.rivals(ratios)
             self.views[operation, reduced] = dataclasses.replace(
@@ -91,8 +89,7 @@ class Results:
         alone = (rows.cache == "alone") & ~self.drawn(rows)
         main = lesson | alone | (rows.sweep == rows.operation)
         longer = ~alone & (taken > rows.operation.map(seconds))
-        if "status" in rows:
-            longer &= rows.status == "ok"
+        longer &= rows.status == "ok" if "status" in rows else True
         key = [name for name in SPAN if name in rows]
         known = main.groupby([rows[name] for name in key], dropna=False).transform("any")
         rank = taken.where(longer, lesson - 1.0).mask(alone, rows.sweep.map(contenders))
@@ -235,11 +232,10 @@ class Results:
         """Whether what leads is of launches that overlap with each other, of kernels of all bits of
         16-bit inputs, whose products are short. A program that does something between two launches
         does not get such times, so no first page tells of them."""
-        if leading(self.leads) == "alone":
-            return False
         known = [self.catalogue[name] for name in self.order if name in self.catalogue]
-        known = [one for one in known if one.arithmetic == "full" and "16" in one.dtype]
-        return any(kernel.overlaps for kernel in known)
+        return leading(self.leads) != "alone" and any(
+            one.overlaps and one.arithmetic == "full" and "16" in one.dtype for one in known
+        )
 
     @property
     def cards(self) -> set[str]:
@@ -313,8 +309,7 @@ class Results:
             return "not in this data set"
         here = points_of(at(rows, shape) if shape else rows)
         refused = here[here.status != "ok"]
-        if refused.empty and (rows.status != "ok").all():
-            refused = rows
+        refused = rows if refused.empty and (rows.status != "ok").all() else refused
         if len(refused):
             return str(refused.reason.value_counts().index[0])
         if here.empty and shape:
@@ -419,9 +414,8 @@ def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
         return (own if near.empty else near).nlargest(1, "tflops")
     speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
     held = own.merge(speedups, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
-    order = own.assign(speedup=held.ratio.to_numpy()).sort_values(
-        ["speedup", "tflops"], ascending=False, na_position="last", kind="stable"
-    )
+    known = own.assign(speedup=held.ratio.to_numpy())
+    order = known.sort_values(["speedup", "tflops"], ascending=False, kind="stable")
     return own.loc[order.index[:1]]
 
 

@@ -37,14 +37,12 @@ def most(bounds: Mapping[str, float | None], *drawn: Mapping[str, Mapping[str, A
     return max([*filter(None, bounds.values()), *filter(None, rates)], default=1.0)
 
 
-def cells(
-    view: Results, ladder: Mapping[str, Any], rows: pd.DataFrame
-) -> dict[str, dict[str, Any]]:
+def cells(view: Results, ladder: Mapping[str, Any], own: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """A cell for each step of the ladder's picture among the rows of one shape, in their order."""
     known = {step["name"]: step for step in ladder["steps"]}
     found, before = {}, None
     for name in ladder["stairs"]:
-        for _, row in rows[rows.kernel == name].iterrows():
+        for _, row in own[own.kernel == name].iterrows():
             found[name] = cell(view, ladder["unit"], known[name], row, before)
             before = row
     return found

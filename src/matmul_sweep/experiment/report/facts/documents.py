@@ -139,13 +139,11 @@ def our_row(results: Results, ours: Mapping[str, Any], name: str, shape: Shape) 
     return None
 
 
-def rate_row(
-    results: Results, number: Mapping[str, Any], peak: Mapping[str, Any]
-) -> dict[str, Any]:
+def rate_row(view: Results, number: Mapping[str, Any], peak: Mapping[str, Any]) -> dict[str, Any]:
     """The rate of a document's system in GFLOP/s, by the operations that it executes, with its
     share of the units' peak. `half_s` is the time in which it would compute half of C at its
     rate."""
-    shape = results.product.parse(number["shape"])
+    shape = view.product.parse(number["shape"])
     m, n = shape.dimensions
     work = 2 * m * n * n if number["computes"] == "full" else shape.operations
     gflops = work / number["value"] / 1e6

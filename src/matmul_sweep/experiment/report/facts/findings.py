@@ -57,8 +57,7 @@ def shares(results: Results) -> Iterator[dict[str, Any]]:
     for own in [rows] if way == "alone" else by_library:
         faster, tie = ({*map(int, own.n[own.verdict == word])} for word in ("faster", "tie"))
         here = results.at_compared(own)
-        if way == "alone":
-            here = here[here.variant.isin(leading_own(results).variant)]
+        here = here[here.variant.isin(leading_own(results).variant)] if way == "alone" else here
         for best in here.sort_values("ratio").tail(1).itertuples():
             yield {
                 "n": best.n,

@@ -223,9 +223,7 @@ def reduced_leads(results: Results, factor: int) -> dict[str, dict[str, Any]]:
     return {kind: found for kind in kinds if (found := lead(results, factor, kind))}
 
 
-def gain(
-    results: Results, before: pd.Series | None, row: pd.Series | None
-) -> dict[str, Any] | None:
+def gain(view: Results, before: pd.Series | None, row: pd.Series | None) -> dict[str, Any] | None:
     """How many times as fast one step is as another, with the widest interval that theirs allow,
     and whether it is faster, slower, neither, or the same to the digits that are printed. None if
     one sweep did not time both alone: in turn they have two clocks, and two jobs may have had two
@@ -236,8 +234,8 @@ def gain(
         return None
     quotient, ends_of = before.time_ms / row.time_ms, quotient_interval(before, row)
     return {
-        "from": {"title": results.title(before.kernel)},
-        "to": {"title": results.title(row.kernel)},
+        "from": {"title": view.title(before.kernel)},
+        "to": {"title": view.title(row.kernel)},
         "quotient": quotient,
         "interval": ends(*ends_of),
         "verdict": "same" if significant(quotient) == "1.00" else verdict_of(*ends_of),

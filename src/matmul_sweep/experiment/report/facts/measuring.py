@@ -39,11 +39,9 @@ def measuring(whole: Results) -> dict[str, dict[str, Any]]:
     found = {}
     for name, (phase, extreme) in SHOWN_BY.items():
         kernels, others = (squares(results.timed(which)) for which in ("kernel", phase))
-        both = kernels[results.gpu(kernels)].merge(
-            others if phase == "first" else quotable(others),
-            on=["kernel", "variant", *POINT],
-            suffixes=("", "_other"),
-        )
+        others = others if phase == "first" else quotable(others)
+        key = ["kernel", "variant", *POINT]
+        both = kernels[results.gpu(kernels)].merge(others, on=key, suffixes=("", "_other"))
         if both.empty:
             continue
         row = both.loc[both.time_ms.where(both.n == extreme(both.n)).idxmin()]

@@ -23,6 +23,4 @@ def ceiling(results: Results, name: str) -> float | None:
     """A measured ceiling, or else the peak by units and clock; None if neither is known."""
     rows = results.ceilings
     rows = rows[(rows.name == name) & (rows.status == "ok")]
-    if not rows.empty:
-        return float(rows.iloc[0].value)
-    return unit_peak(results, name)
+    return unit_peak(results, name) if rows.empty else float(rows.iloc[0].value)

@@ -36,14 +36,8 @@ from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 
 
-def quoted(data_sets: Iterable[Results]) -> list[Results]:
-    """The data set for the README: the newest with today's kernels, or else the newest; None if
-    nothing is published."""
-    return in_order(data_sets)[:1]
-
-
 def in_order(data_sets: Iterable[Results]) -> list[Results]:
-    """Those with today's kernels first, then the newest."""
+    """Those with today's kernels first, then the newest: the README quotes the first."""
     newest = sorted(data_sets, key=lambda one: str(one.device.get("date")), reverse=True)
     return sorted(newest, key=lambda one: one.earlier)
 
@@ -51,7 +45,7 @@ def in_order(data_sets: Iterable[Results]) -> list[Results]:
 def stand_in(results: Results) -> Results | None:
     """The published set whose times stand for those that a data set lacks: of those beside it the
     one that the README would quote."""
-    return next(iter(quoted(results.others)), None)
+    return next(iter(in_order(results.others)), None)
 
 
 def entries(data_sets: Iterable[Results]) -> Iterator[dict[str, Any]]:
@@ -146,6 +140,5 @@ def ladder(view: Results) -> pd.DataFrame:
     if view.compared is None or not view.compared.square:
         return rows[:0]
     slow = quotable(rows[(rows.n <= view.compared.n) & ~view.gpu(rows)])
-    last = slow.groupby("kernel").tail(1)
-    rungs = pd.concat([here[view.gpu(here)], last])
+    rungs = pd.concat([here[view.gpu(here)], slow.groupby("kernel").tail(1)])
     return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")

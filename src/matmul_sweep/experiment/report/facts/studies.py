@@ -34,9 +34,8 @@ def exact_inputs(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     """What cuBLAS errs on the documents' own inputs (`index`), as a multiple of what it errs on
     random ones, and what the fastest kernel errs there. None if they were not both timed."""
     errors = {(row["own"], row["value"]): row for row in sorted(rows, key=lambda row: row["rate"])}
-    theirs, usual, own = (
-        errors.get(key) for key in ((False, "index"), (False, "uniform"), (True, "index"))
-    )
+    keys = (False, "index"), (False, "uniform"), (True, "index")
+    theirs, usual, own = map(errors.get, keys)
     if not (theirs and usual and own and theirs["mean_error"] and usual["mean_error"]):
         return None
     return {

@@ -43,9 +43,8 @@ def of_dispatches(view: Results) -> Iterator[dict[str, Any]]:
 def dispatched(view: Results) -> pd.DataFrame:
     """The times of dispatches at squares, each with its `way`: hot samples of one launch were taken
     in turn, those of several in a row."""
-    rows = squares(view.launches).sort_values(
-        "kernel", key=lambda names: names.map(view.position), kind="stable"
-    )
+    rows = squares(view.launches)
+    rows = rows.sort_values("kernel", key=lambda own: own.map(view.position), kind="stable")
     rows = rows[rows.kernel.map(view.is_dispatch).astype(bool) & (rows.cache != "rotated")]
     many = (rows.cache == "hot") & (rows.launches > 1)
     return rows.assign(way=rows.cache.replace("hot", "in turn").mask(many, "in a row"))

@@ -71,8 +71,7 @@ def rate(results: Results) -> Figure:
     kernel_lines(ax, results, rows, "rate")
     if on_gpu.any():
         peak_lines(ax, results, rows.n, per_tflops)
-    words = style.SIZE if len(squares(rows)) else "n, columns of C"
-    style.size_axis(ax, rows.n, words=words)
+    style.size_axis(ax, rows.n, words=style.SIZE if len(squares(rows)) else "n, columns of C")
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
     name_lines(ax, results)

@@ -80,7 +80,6 @@ LIBRARIES = [
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
 CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
 CONTEXT = Look("#a8a8a8", "")
-EQUAL, PARITY = "equally fast", Look(INK, "", (0, (6, 2)))
 
 
 def step_look(place: int, count: int) -> Look:
@@ -226,11 +225,6 @@ def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y")
     ticks.set_minor_locator(NullLocator())
     if axis == "x":
         ticks.set_major_locator(LogLocator(subs=[1, 2, 5]))
-
-
-def parity(ax: Axes) -> None:
-    """The line where both are equally fast, under the name EQUAL."""
-    ax.axhline(1, color=PARITY.colour, linewidth=0.9, linestyle=PARITY.dashes, label=EQUAL)
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:

@@ -121,11 +121,10 @@ def took(results: Results, rows: pd.DataFrame) -> str:
 def time_seconds(results: Results) -> Figure:
     """On linear axes: left with the document's points, right the GPU's kernels only."""
     points = document_times(GEMM.name, "002")
-    own, loop = (times_of(results, names, most=points.n.max())
-                 for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
+    own, loop = (times_of(results, names, most=points.n.max()) for names in (SQUARE, PROCESSOR[:1]))
     panels = {"with document 002's times": (own, points, loop),
               "without them": (own, NO_POINTS, loop[:0])}  # fmt: skip
-    return side_by_side(results, "s", panels)
+    return two_panels(results, "s", panels)
 
 
 @figure("Time of square products in milliseconds, as in document 003", GEMM)
@@ -140,27 +139,25 @@ def time_milliseconds(results: Results) -> Figure:
     large = rows[rows.n <= common_sizes(rows[rows.time_ms <= IN_MS]).index.max()]
     panels = {"with document 003's times": (small, points, blas),
               "larger products": (large, NO_POINTS, blas[:0])}  # fmt: skip
-    return side_by_side(results, "ms", panels)
+    return two_panels(results, "ms", panels)
 
 
-def side_by_side(
-    results: Results, unit: str, panels: Mapping[str, tuple[pd.DataFrame, ...]]
-) -> Figure:
+def two_panels(view: Results, unit: str, panels: Mapping[str, tuple[pd.DataFrame, ...]]) -> Figure:
     """Panels by their titles, on linear axes from 0: times, a document's points, and times beside
     them, which may leave the axes."""
     made, [axes] = style.panels(len(panels), height=2.5, sharey=False)
     per_ms = 1 / UNITS[unit]
     for ax, (title, (rows, points, beside)) in zip(axes, panels.items(), strict=True):
-        draw_lines(ax, results, rows, per_ms)
-        draw_crosses(ax, results, points, per_ms, named=True)
+        draw_lines(ax, view, rows, per_ms)
+        draw_crosses(ax, view, points, per_ms, named=True)
         _, top = ax.get_ylim()
-        draw_lines(ax, results, beside, per_ms)
+        draw_lines(ax, view, beside, per_ms)
         ax.set_ylim(0, top)
         ax.set_ylabel(f"time in {unit}")
         style.linear_sizes(ax, ticks=8)
         ax.set_title(title, loc="left")
-        name_lines(ax, results, context=True)
-    style.claim(made, took(results, next(iter(panels.values()))[0]))
+        name_lines(ax, view, context=True)
+    style.claim(made, took(view, next(iter(panels.values()))[0]))
     return made
 
 
