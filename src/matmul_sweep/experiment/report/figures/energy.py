@@ -41,11 +41,9 @@ def energy(results: Results) -> Figure:
 
 
 def most_of_a_joule(results: Results, rows: pd.DataFrame) -> str:
-    """What the two do that do the most with a joule, a hand-written kernel and a library that fills
-    C."""
-    own, half = (rows.kernel.map(of).astype(bool)
-                 for of in (results.hand_written, results.writes_half))  # fmt: skip
-    best = [part.nlargest(1, "joule") for part in (rows[own], rows[~own & ~half])]
+    """What a hand-written kernel and a library do that do the most with a joule."""
+    own = rows.kernel.map(results.hand_written).astype(bool)
+    best = [part.nlargest(1, "joule") for part in (rows[own], rows[~own])]
     said = [f"{significant(row.joule)} ({results.title(row.kernel)})"
             for part in best for row in part.itertuples()]  # fmt: skip
     return f"GFLOP per joule: {listed(said)}" if len(said) > 1 else ""
