@@ -218,6 +218,16 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a launch behind a flag that is false": (
+        rectangular() + "int main() { const bool fast = false; int m = 64, n = 64, k = 64; if (fast"
+        ") { dim3 g(n / 8, m / 4); f<<<g, dim3(8, 4)>>>(0, 0, 0, m, n, k); } }", "",
+        "f is correct as its program(?s:.*)blocks of 8×4×1 threads; as in line"),
+    "a size that is the whole grid's": (
+        kernel(MATRICES).replace("int i", "int n = blockDim.y * gridDim.y, i"),
+        "m=64 n=64 k=64", "f is correct(?s:.*)4×4×1 blocks"),
+    "square tiles in a line": (
+        rectangular().replace(ROW, "blockIdx.x / ((n + 7) / 8) * 8 + threadIdx.x / 8").replace(
+            COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=64", "f is correct"),
     "a grid by the kernel's own names": (
         kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
         "block=8x8", "f is correct"),
@@ -926,6 +936,10 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "a part of C that no block which is tried computes": (
+        "#define TILE 64\n" + rectangular().replace(ROW, "blockIdx.y * TILE + threadIdx.y * 4")
+        .replace("blockDim.x", "TILE").replace("if (i", "for (int e = 0; e < 4; e++, i++) {\nif (i")
+        .replace("return;", "continue;").replace("= sum;", "= sum; }"), "which block does f take"),
     "a texture reference": (
         "texture<float, 1> t;\n" + kernel("float* C, int n", "tex1Dfetch(t, i * n + p)",
         "tex1Dfetch(t, p * n + j)"), "f reads t, a texture reference, which CUDA has no more"),

@@ -369,7 +369,8 @@ class Bench:
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
-        for size in () if self.launch.blocks else sizes:
+        counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
+        for size in () if counts else sizes:
             # A kernel of which m is not known may have only squares right.
             square = size <= terms or self.signature.open_rows
             shape = self.shape(size, size, size if square else PROBE_TERMS)

@@ -25,6 +25,7 @@ OF_CARD = re.compile(r"(?:\.|->)major$")  # the compute capability of a program'
 MAJOR, OLD_CARDS = 8, range(7)  # beyond those of no card of today
 MOST_STEPS = 20_000  # of a program, before it is given up
 MOST_CALLS = 4  # of a function that are followed
+FLAG = re.compile(r"\(\s*!?\s*\w+\s*\)")  # a condition that no size decides
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
@@ -136,15 +137,16 @@ class Host:
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
+        self.forced = False  # whether what a name that is false keeps from running runs
         self.begins: Mapping[str, str] = {}  # of the variables of the function that it begins with
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
         none, or it is not found. It is called without words, or else with any, which are sizes; a
-        function as in each of its calls, until one gets there."""
+        function as in each of its calls, until one gets there, at last behind `if (FLAG)`."""
         none: list[Node | None] = [None]
-        each = ((one, call) for one in self.starts for call in self.calls_of(one) or none)
-        for (function, call), words in product(each, (1, None)):
+        each = [(one, call) for one in self.starts for call in self.calls_of(one) or none]
+        for self.forced, (function, call), words in product((False, True), each, (1, None)):
             self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
@@ -285,6 +287,10 @@ class Host:
         condition = node.child_by_field_name("condition")
         known = self.value(condition) if condition else None
         taken = ["consequence"] * (known is None or bool(known)) + ["alternative"] * (not known)
+        if self.forced and condition and FLAG.fullmatch(text_of(condition, self.text)):
+            naming = (one for one in ("consequence", "alternative")
+                      if self.names_kernel(syntax.part(node, one, self.text)))  # fmt: skip
+            taken = [*naming] or taken
         for branch in taken:
             # What returns under a condition that is not known is the way out of an error.
             with suppress(Returned) if known is None else nullcontext():
