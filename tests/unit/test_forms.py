@@ -218,6 +218,22 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a grid by variables of the size's value": (
+        kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
+        "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
+    "a block by variables of the size's value": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
+        "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
+    "a block that is too large at the program's own size": (
+        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
+        + "int main() { int n = 2000; "
+        "f<<<n, n>>>(0, 0, 0, n); }", "", "too many threads, line 9, at 2000x2000x2000"),
+    "a grid that is too high at the program's own size": (
+        kernel().replace(ROW, "blockIdx.y") + "int main() { int n = 1 << 18; "
+        "f<<<dim3(n / 8, n), 8>>>(0, 0, 0, n); }", "", "too many blocks, line 9, at 262144x"),
+    "blocks beyond C of a large grid": (
+        FIXED.replace(">= N", "> 24").replace("N", "24") + "int main() { f<<<dim3(500, 500), "
+        "dim3(10, 10)>>>(0, 0, 0); }", "m=24 n=24 k=24", "f is not correct: out of bounds"),
     "a launch behind a flag that is false": (
         rectangular() + "int main() { const bool fast = false; int m = 64, n = 64, k = 64; if (fast"
         ") { dim3 g(n / 8, m / 4); f<<<g, dim3(8, 4)>>>(0, 0, 0, m, n, k); } }", "",

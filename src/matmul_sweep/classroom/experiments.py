@@ -205,6 +205,11 @@ class Bench:
         return type(own)(**small_sizes(sides, self.launch.tile or ()))
 
     @property
+    def has_one_block(self) -> bool:
+        """Whether the file launches one block, as large as C."""
+        return bool(self.launch.program and self.launch.program.one_block)
+
+    @property
     def has_own_grid(self) -> bool:
         """Whether the file's launch has extents for its own size only."""
         program = self.launch.program
@@ -503,6 +508,19 @@ class Bench:
                 launched, most = self.launch.at(shape), self.launch.covering(shape)
                 x, y, z = map(min, launched.grid, most)
                 yield replace(self.run(shape, (x, y, z), whole=True), launched=launched)
+
+    def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
+        """Launches with a grid that ends a block beyond C, in the place of those of some blocks of
+        one that is larger."""
+
+        def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
+            x, y, z = (1 + side for side in self.launch.covering(shape))
+            return replace(launched, grid=tuple(map(min, launched.grid, (x, y, z))))
+
+        bench = replace(self, launch=replace(self.launch, mended=cut))
+        for run in (run for run in runs if run.sampled and not self.launch.blocks):
+            if self.launch.at(run.shape) != bench.launch.at(run.shape):
+                yield replace(bench.run(run.shape), launched=run.launched)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""

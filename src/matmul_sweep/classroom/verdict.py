@@ -50,7 +50,7 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch
+from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch, refused_at_own
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
@@ -361,6 +361,8 @@ def certain(verdict: Verdict) -> Verdict:
     if not (bench and mistakes):
         return verdict
     if right_as_launched(verdict, bench):
+        if refused := refused_at_own(bench, mistakes[0].run):
+            return replace(verdict, mistakes=(refused, *mistakes), rule="")
         other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
@@ -388,8 +390,7 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
-    one_block = bench.launch.program and bench.launch.program.one_block
-    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or one_block)
+    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
 
@@ -416,7 +417,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         sides = [one.shape.n for one in squares if one.right][:1]
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     if runs and all(run.right for run in runs):
-        runs = [*runs, *bench.uncovered()]
+        runs = [*runs, *bench.uncovered(), *bench.beyond(runs)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
@@ -426,8 +427,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    if bench.has_one_block:  # too large a block for C hides what is wrong at smaller ones
+        ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):
-        of_launch = fixed_grid(bench, runs[-1])
+        of_launch = refused_at_own(bench, runs[-1]) or fixed_grid(bench, runs[-1])
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
