@@ -218,6 +218,11 @@ SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "blocks that repeat what others do": (
+        rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
+        " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
+        + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
+        "f is correct(?s:.*)A remark: of the program's 257×257×1 blocks at 257x257x257, 257×1×1 do"),
     "a grid by variables of the size's value": (
         kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
         "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),

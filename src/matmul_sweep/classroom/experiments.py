@@ -169,7 +169,7 @@ class Bench:
         seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
-            self.executable, plans.Plan((launched,)), self.passed(shape), stored,
+            self.executable, plans.Plan((self.once(launched),)), self.passed(shape), stored,
             held, seconds,
             factors=factors, corners=share < 1, twice=not grid and work < COSTLY,
         )  # fmt: skip
@@ -181,6 +181,21 @@ class Bench:
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
             sampled=(bool(grid) and not whole) or share < 1,
         ))  # fmt: skip
+
+    @cached_property
+    def idle(self) -> str:
+        """The axes of the grid along which all blocks store the same."""
+        code = launching.code_of(self.program.source, self.program.kernel)
+        other = r"\b(?:gridDim|atomic\w+)\b|\bblockIdx\b(?!\s*\.)"
+        if self.adds or self.reads_c or re.search(other, code):
+            return ""
+        return "".join(one for one in "xyz" if not launching.uses(code, "blockIdx", one))
+
+    def once(self, launched: plans.Launch) -> plans.Launch:
+        """A launch without blocks that only repeat what others do."""
+        x, y, z = (1 if axis in self.idle else side
+                   for axis, side in zip("xyz", launched.grid, strict=True))  # fmt: skip
+        return replace(launched, grid=(x, y, z))
 
     def cost(self, shape: Shape, launched: plans.Launch, apart: bool) -> tuple[float, float]:
         """The operations of a launch, and the share of them that run: of a large one, if blocks

@@ -424,6 +424,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{UNSURE}: {late}")
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
+    if more := [run for run in runs if run.launched != bench.once(run.launched)]:
+        grid, needed = ("×".join(map(str, one.grid))
+                        for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
+        remark = remark or f"of the program's {grid} blocks at {more[-1].shape}, {needed} do all"
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
