@@ -222,7 +222,7 @@ VERDICTS = {
         rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
         + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
-        "f is correct(?s:.*)A remark: of the program's 257×257×1 blocks at 257x257x257, 257×1×1 do"),
+        "f is correct(?s:.*)128×64×1 blocks at 128x64x128, of which 128×1×1 do all"),
     "a grid by variables of the size's value": (
         kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
         "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
@@ -583,6 +583,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 #endif
         : "=f"(found) : "l"(place)); return found; }
 """ + kernel(a="load(A + i * n + p)") + OWN_SIZES, "", "f is correct"),
+    "terms that are a batch": (rectangular(
+        parameters=f"{MATRICES}, int m_batch, int n, int k", a="A[p * m_batch + i]", m="m_batch"),
+        "a=transposed", "f is correct"),
     "a batch": (rectangular(
         parameters=f"{MATRICES}, int batch, int m, int n, int k",
         b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),

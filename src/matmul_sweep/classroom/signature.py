@@ -180,8 +180,8 @@ def signature_of(
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
     constants = constants_as_parameters(sizes, letters, operation, settings)
-    beside = {name: role for name in numbers
-              if name not in said and (role := role_beside(name, letters))}  # fmt: skip
+    beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
+    beside = {name: role for name, role in beside.items() if role}
     alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
@@ -516,11 +516,15 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
     return dict(zip("abc123", "ABCABC", strict=True)) | {w: own[w] for w in own if w not in common}
 
 
-def role_beside(name: str, letters: Mapping[str, str]) -> str:
-    """The role of a number that is the length of a matrix's rows, a batch, a switch, or about
-    tiles; nothing for another one."""
+def role_beside(name: str, letters: Mapping[str, str], body: str) -> str:
+    """The role of a number that is the length of a matrix's rows, a batch by whose index whole
+    matrices are passed over, a switch, or about tiles; nothing for another one."""
     words = words_of(name)
-    if BATCH in words:
+    ended = re.findall(rf"\b(\w+)\s*(?:<|>=)\s*{name}\b", body)
+    index = "|".join(["batch\\w*", *ended])
+    whole = rf"blockIdx\.z|\b(?:{index})\s*\*\s*\(?\w+\s*\*"
+    whole += rf"|\*\s*\w+\)?\s*\*\s*(?:{index})\b"
+    if BATCH in words and (re.search(whole, body) or not re.search(rf"\b{name}\b", body)):
         return BATCH
     if TILED & set(words) or words[:1] == ["trans"]:
         return f"{GIVEN}{name}"

@@ -427,7 +427,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if more := [run for run in runs if run.launched != bench.once(run.launched)]:
         grid, needed = ("×".join(map(str, one.grid))
                         for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
-        remark = remark or f"of the program's {grid} blocks at {more[-1].shape}, {needed} do all"
+        said = f"its program has {grid} blocks at {more[-1].shape}, of which {needed} do all"
+        remark = remark or said
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
