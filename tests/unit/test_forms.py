@@ -216,8 +216,28 @@ void go(Matrix hA, Matrix hB, Matrix hC) { Matrix A = copy(hA), C; Matrix B = co
 SQUARE_STRUCTS = of_structs().replace("C.height", "A.width").replace("C.width", "A.width")
 SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
+INNER = (
+    "#define K_SIDE 96\n#define SIDE 96\n"
+    + kernel(
+        f"{MATRICES}, int count_rows, int count_cols",
+        "A[i * K_SIDE + p]",
+        "B[p * SIDE + j]",
+        "C[i * count_cols + j]",
+        "count_rows",
+        "count_cols",
+        "K_SIDE",
+    )
+    + """int main() { int rows = SIDE;
+    f<<<dim3(SIDE / 8, (rows + 7) / 8), dim3(8, 8)>>>(0, 0, 0, rows,
+    SIDE); }"""
+)
+
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "terms that are a constant beside numbers": (INNER, "", "f is correct(?s:.*)K_SIDE = 96"),
+    "terms that a setting says are a constant": (
+        INNER.replace("count_rows", "s").replace("count_cols", "t"), "m=s n=t k=K_SIDE",
+        "f is correct(?s:.*)K_SIDE = 96"),
     "blocks that repeat what others do": (
         rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
@@ -1146,6 +1166,12 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
     hand_in.write_text(text)
     with pytest.raises(UserError, match=re.escape(wanted)):
         judge_all(hand_in, {})
+
+
+def test_an_answer_is_not_asked_again(hand_in: Path) -> None:
+    hand_in.write_text(kernel(f"{MATRICES}, int s, int t", m="s", n="t", k="96"))
+    with pytest.raises(UserError, match="which number, or which constant of the file, is k"):
+        judge_all(hand_in, {"m": "s", "n": "t"})
 
 
 def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path) -> None:

@@ -192,10 +192,18 @@ def signature_of(
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
-    dimensional = dimensions(numbers, letters, extents, operation, settings, where)
+    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | dict(settings)
+    beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
+    parameters += beside_numbers
+    numbers += [p.name for p in beside_numbers]
+    dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
+    if own := Host(source, kernel, {}).launch() if beside_numbers else None:
+        alike = [*own.arguments, *[""] * len(parameters)]  # constants that the kernel has, too
+        parameters = [replace(p, value=p.value or sizes.get(alike[p.position], 0))
+                      for p in parameters]  # fmt: skip
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
         again=again, tied=said_roles(settings)[1],
@@ -433,6 +441,30 @@ def constants_as_parameters(
     return [Parameter(name, "int", False, True, value=value) for name, value in values.items()]
 
 
+def inner_constant(
+    numbers: Sequence[str], sizes: Mapping[str, int], letters: Mapping[str, str],
+    extents: Mapping[str, str], kernel: Kernel,
+) -> dict[str, str]:  # fmt: skip
+    """The constant of the file that is k, of a kernel whose numbers are m and n by their names and
+    end no loop: the only one that does."""
+    loops = " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", kernel.body))
+    ends = [name for name in sizes if re.search(rf"<\s*{name}\b", loops)]
+    named = sorted(role_of(name, letters, extents) or "" for name in numbers)
+    free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
+    return {"k": ends[0]} if named == ["m", "n"] and free and len(ends) == 1 else {}
+
+
+def constants_said(
+    numbers: Sequence[str], sizes: Mapping[str, int], settings: Mapping[str, str]
+) -> list[Parameter]:
+    """The constants of the file, or numbers, that settings say beside a kernel's own numbers."""
+    said = {settings.get(role, ""): role for role in ("m", "n", "k")}
+    names = {text if text in sizes else role: sizes.get(text) or int(text)
+             for text, role in said.items() if text in sizes or text.isdecimal()}  # fmt: skip
+    return [Parameter(name, "int", False, True, value=value)
+            for name, value in names.items() if numbers and name not in numbers]  # fmt: skip
+
+
 def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
     """The constant that is m by its name, if those of a kernel are n and k: it takes its rows of C
     from the grid."""
@@ -565,6 +597,9 @@ def dimensions(
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
+        if said and set(names) == roles.keys():
+            asked = f"{where}: which number, or which constant of the file, is {min(lacking)}"
+            raise question(asked, f"{min(lacking)}=16")
         if names:
             raise question_of_roles(names, where, len(wanted))
         raise UserError(
