@@ -980,6 +980,10 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "packed halves": (
+        rectangular().replace("const float*", "const unsigned*").replace("float sum", 'asm("mma.'
+        'sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {}"); float sum'),
+        "its mma.sync takes f16, of which each number of A and B holds two"),
     "a part of C that no block which is tried computes": (
         "#define TILE 64\n" + rectangular().replace(ROW, "blockIdx.y * TILE + threadIdx.y * 4")
         .replace("blockDim.x", "TILE").replace("if (i", "for (int e = 0; e < 4; e++, i++) {\nif (i")

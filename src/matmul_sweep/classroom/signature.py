@@ -57,6 +57,7 @@ BARE_LETTER = re.compile(
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
+PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
     "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
@@ -167,6 +168,13 @@ def signature_of(
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
+    if operation.dtype.startswith("int") and (half := PACKED.search(code)):
+        inputs = " and ".join(p.name for p in pointers if roles[p.name] != "C")
+        said = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
+        instead = (
+            f"in an order that no trial knows: take `half* {pointers[0].name}`, and pack it there"
+        )
+        raise UserError(f"{where}: {said}, {instead}")
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
