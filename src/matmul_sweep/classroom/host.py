@@ -147,6 +147,8 @@ class Host:
         none: list[Node | None] = [None]
         each = [(one, call) for one in self.starts for call in self.calls_of(one) or none]
         for self.forced, (function, call), words in product((False, True), each, (1, None)):
+            if words is None and not parameters_of(function):
+                continue
             self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
@@ -176,8 +178,7 @@ class Host:
     @property
     def extents_outside(self) -> Iterator[Node]:
         """Declarations of dim3 outside of functions."""
-        found = syntax.of_type(self.source.tree, "declaration")
-        outside = (one for one in found if one.parent and one.parent.type == "translation_unit")
+        outside = (one for one in self.source.tree.children if one.type == "declaration")
         return (one for one in outside if syntax.part(one, "type", self.text) == "dim3")
 
     @cached_property
@@ -194,7 +195,7 @@ class Host:
 
     def calls_of(self, function: Node) -> list[Node]:
         """The first calls of a function in the file."""
-        calls, name = syntax.of_type(self.source.tree, "call_expression"), self.name_of(function)
+        calls, name = self.source.nodes["call_expression"], self.name_of(function)
         return [one for one in calls if self.called(one, self.text) == name][:MOST_CALLS]
 
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
@@ -648,7 +649,7 @@ class Host:
 
 def functions_of(source: Source) -> Iterator[Node]:
     """The functions of a source that are no kernels."""
-    found = syntax.of_type(source.tree, "function_definition")
+    found = source.nodes["function_definition"]
     return (one for one in found if "__global__" not in text_of(one, source.bare).split("{")[0])
 
 
