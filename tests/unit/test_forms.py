@@ -234,6 +234,10 @@ INNER = (
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "products that are rounded to half on purpose": (
+        "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
+        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))"),
+        "", "f is correct(?s:.*)A remark: it computes in float16"),
     "terms that are a constant beside numbers": (INNER, "", "f is correct(?s:.*)K_SIDE = 96"),
     "terms that a setting says are a constant": (
         INNER.replace("count_rows", "s").replace("count_cols", "t"), "m=s n=t k=K_SIDE",

@@ -42,6 +42,7 @@ WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16
 COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 LARGEST, MOST = 3e9, 2e7  # operations of a product, and of the blocks of it that run
+HALF_ARITHMETIC = r"\b__h(?:mul|add|sub|fma)\w*\s*\("
 OBLONG = 300  # tiles of a C that is one element high, or wide
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
@@ -306,6 +307,14 @@ class Bench:
         return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
+    def rounding(self) -> float:
+        """By what sums in C's own 16 bits are off, or those of the kernel's arithmetic in the bits
+        of A and B."""
+        operation, text = self.signature.operation, "".join(self.program.needed.values())
+        own = DTYPES[operation.dtype].roundoff if re.search(HALF_ARITHMETIC, text) else 0
+        return operation.rounding or own
+
+    @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = re.escape(self.signature.name_of("C"))
@@ -371,9 +380,9 @@ class Bench:
         if self.rounds_to == "bfloat16":
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
-        if self.narrow and operation.rounding:  # grows like a random walk
+        if self.narrow and (rounding := self.rounding):  # grows like a random walk
             most = float(np.abs(expected).max(initial=0))
-            bound += operation.rounding * (2 + math.sqrt(roundings) / 2) * most
+            bound += rounding * (2 + math.sqrt(roundings) / 2) * most
         return expected, bound
 
     def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
@@ -529,8 +538,9 @@ class Bench:
         one that is larger."""
 
         def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
-            x, y, z = (1 + side for side in self.launch.covering(shape))
-            return replace(launched, grid=tuple(map(min, launched.grid, (x, y, z))))
+            ends = (1 + side for side in self.launch.covering(shape))
+            x, y, z = map(min, launched.grid, ends)
+            return replace(launched, grid=(x, y, z))
 
         bench = replace(self, launch=replace(self.launch, mended=cut))
         for run in (run for run in runs if run.sampled and not self.launch.blocks):

@@ -170,11 +170,9 @@ def signature_of(
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
         inputs = " and ".join(p.name for p in pointers if roles[p.name] != "C")
-        said = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
-        instead = (
-            f"in an order that no trial knows: take `half* {pointers[0].name}`, and pack it there"
-        )
-        raise UserError(f"{where}: {said}, {instead}")
+        holds = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
+        instead = f"take `half* {pointers[0].name}`, and pack it there"
+        raise UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]

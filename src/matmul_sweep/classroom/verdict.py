@@ -466,7 +466,7 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
     """The bench and its runs, if some are right but for sums in the 16 bits of all matrices with
     these allowed, because the author wrote them so; and what they cost, in words."""
     operation = bench.signature.operation
-    chosen = operation.dtype == operation.output and operation.rounding
+    chosen = bench.rounding and (operation.dtype == operation.output or not operation.rounding)
     if not chosen or all(run.right for run in runs):
         return bench, runs, ""
     narrow = replace(bench, narrow=True)
@@ -477,7 +477,7 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
              if other.right and run.wrong.any()]  # fmt: skip
     if not costs:
         return bench, runs, ""
-    remark = (f"it computes in {operation.output}, the type of its matrices: C errs by up to "
+    remark = (f"it computes in {operation.dtype}, the type of its matrices: C errs by up to "
               f"{max(costs):.2%} of its largest element, and more for longer sums")  # fmt: skip
     return replace(narrow, probes=probes), seen, remark
 

@@ -80,7 +80,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         tried = several if len(shapes) > 1 else f"{shapes[0]} alone: the file fixes its sizes"
         some = SAMPLED in verdict.shapes.values()
-        yield f"  {tried}; every access was watched{', large ones in some blocks' * some}."
+        yield f"  {tried}; every access was watched{'; of large grids some blocks ran' * some}."
     if verdict.remark:
         yield f"  A remark: {verdict.remark}."
     if verdict.bench:
