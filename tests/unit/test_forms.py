@@ -234,6 +234,9 @@ INNER = (
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a bound of another dimension": (
+        rectangular(n="k", c="if (j < k) C[i * n + j]"), "block=8x8 m=m n=n k=k",
+        "f is not correct except where n is k"),
     "products that are rounded to half on purpose": (
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
         "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))"),
@@ -984,6 +987,12 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "an array of structs": (
+        of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
+        "'const Matrix* A' is an array of such structs"),
+    "sums that are clamped": (
+        kernel(SQUARE.replace("float", "char"), kind="int").replace("= sum;", "= max(-128, min(127,"
+        " sum / 2));"), "line 7 has `max`, and what it does beside"),
     "packed halves": (
         rectangular().replace("const float*", "const unsigned*").replace("float sum", 'asm("mma.'
         'sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {}"); float sum'),

@@ -35,6 +35,7 @@ SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by colum
 # What a kernel does beside a product.
 BESIDE = re.compile(
     r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
+    r"|\bclamp\w*(?=\s*\()|\b(?:max|min)(?=\s*\(\s*(?:-128|127)\b)"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
 # A macro that shifts by one of its own arguments.

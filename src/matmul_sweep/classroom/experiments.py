@@ -190,7 +190,8 @@ class Bench:
         other = r"\b(?:gridDim|atomic\w+)\b|\bblockIdx\b(?!\s*\.)"
         if self.adds or self.reads_c or re.search(other, code):
             return ""
-        return "".join(one for one in "xyz" if not launching.uses(code, "blockIdx", one))
+        idle = "".join(one for one in "xyz" if not launching.uses(code, "blockIdx", one))
+        return idle if idle != "xyz" else ""  # of which each should have a part
 
     def once(self, launched: plans.Launch) -> plans.Launch:
         """A launch without blocks that only repeat what others do."""

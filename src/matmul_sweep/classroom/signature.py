@@ -361,6 +361,9 @@ def parsed(
     template, _, listed = kind.partition("<")
     struct = source.structs.get(template.strip())
     if struct and told.pointers < (1 if inside else 2):
+        if told.pointers and re.search(rf"\b{name}\s*\[", source.bare):
+            several = "is an array of such structs: pass one for each matrix"
+            raise UserError(f"{where}: parameter '{told.text}' {several}")
         given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
         own = {**types, **dict(zip(struct.template, given, strict=False))}
         reach = "->" if told.pointers else "."

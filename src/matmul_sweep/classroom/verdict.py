@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -432,7 +433,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
-    if bench.has_one_block:  # too large a block for C hides what is wrong at smaller ones
+    if bench.has_one_block and not shapes.get(own):  # whose size does not make it too large
         ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):
         of_launch = refused_at_own(bench, runs[-1]) or fixed_grid(bench, runs[-1])
@@ -550,7 +551,19 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return f"it is right where {said}{terms}" if said else rule_beyond(shapes, bench)
+    return f"it is right where {said}{terms}" if said else rule_alike(shapes, bench)
+
+
+def rule_alike(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
+    """Which two dimensions have to be alike, as oblong shapes show, or else the rule beyond."""
+    roles = next(iter(shapes)).__match_args__
+    for one, other in combinations(roles, 2):
+        alike = {shape: fine for shape, fine in shapes.items()
+                 if getattr(shape, one) == getattr(shape, other)}  # fmt: skip
+        if all(alike.values()) and sum(not shape.square for shape in alike) > 2:
+            names = bench.signature.name_of(one), bench.signature.name_of(other)
+            return f"it is right where {' is '.join(names)}"
+    return rule_beyond(shapes, bench)
 
 
 def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
