@@ -234,6 +234,9 @@ INNER = (
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a grid of numbers at every size": (
+        rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
+        ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),
     "a bound of another dimension": (
         rectangular(n="k", c="if (j < k) C[i * n + j]"), "block=8x8 m=m n=n k=k",
         "f is not correct except where n is k"),
@@ -991,8 +994,9 @@ QUESTIONS = {
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
         "'const Matrix* A' is an array of such structs"),
     "sums that are clamped": (
-        kernel(SQUARE.replace("float", "char"), kind="int").replace("= sum;", "= max(-128, min(127,"
-        " sum / 2));"), "line 7 has `max`, and what it does beside"),
+        kernel("const int8_t* A, const int8_t* B, int* C, int n", kind="int").replace(
+            "= sum;", "= max(-128, min(127, sum / 2));"),
+        "line 7 has `max`, and what it does beside"),
     "packed halves": (
         rectangular().replace("const float*", "const unsigned*").replace("float sum", 'asm("mma.'
         'sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {}"); float sum'),

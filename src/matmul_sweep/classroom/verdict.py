@@ -34,6 +34,9 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
+    EVERYTHING,
+    LINEAR,
     known_values,
     launch_of,
     question_of_guess,
@@ -433,7 +436,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
-    if bench.has_one_block and not shapes.get(own):  # whose size does not make it too large
+    if bench.has_one_block and own and not shapes.get(own):  # whose size does not make it too large
         ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):
         of_launch = refused_at_own(bench, runs[-1]) or fixed_grid(bench, runs[-1])
@@ -442,6 +445,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         if tried == (wanted := len(bench.trials)):
             dirty = replace(bench, dirty=True)  # it may read C and not use that
             vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
+            verdict = replace(verdict, remark=verdict.remark or covered(bench))
             return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
@@ -461,6 +465,19 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def covered(bench: Bench) -> str:
+    """How large a C the grid of a program covers that has the same one at every size, in words."""
+    launch, program = bench.launch, bench.launch.program
+    grid = program.own.grid if program and program.constant and not program.own_shape else None
+    if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
+        return ""
+    blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]
+    rows, columns = ("all" if side == EVERYTHING else many * side
+                     for many, side in zip(blocks, launch.tile, strict=True))  # fmt: skip
+    had = "×".join(map(str, grid))
+    return f"its program launches {had} blocks at every size, which cover a C of {rows}×{columns}"
 
 
 def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[Run], str]:
