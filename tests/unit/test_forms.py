@@ -234,6 +234,11 @@ INNER = (
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a flag that follows from the size": (
+        kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
+    if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);
+    else g<<<n, dim3(4, 4)>>>(0, 0, 0, n); }
+int main() { go(64); }""", "kernel=f", "f is correct(?s:.*)multiples of 4 only"),
     "a grid of numbers at every size": (
         rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
         ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),

@@ -187,7 +187,8 @@ class Bench:
     def idle(self) -> str:
         """The axes of the grid along which all blocks store the same."""
         code = launching.code_of(self.program.source, self.program.kernel)
-        other = r"\b(?:gridDim|atomic\w+)\b|\bblockIdx\b(?!\s*\.)"
+        code += "".join(self.program.needed.values())
+        other = r"gridDim|\batomic|ctaid|this_grid|group_index|\bblockIdx\b(?!\s*\.)"
         if self.adds or self.reads_c or re.search(other, code):
             return ""
         idle = "".join(one for one in "xyz" if not launching.uses(code, "blockIdx", one))

@@ -142,11 +142,20 @@ class Host:
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
-        none, or it is not found. It is called without words, or else with any, which are sizes; a
-        function as in each of its calls, until one gets there, at last behind `if (FLAG)`."""
+        none, or it is not found. One that a name which is false keeps from running counts if the
+        program has no other at its own sizes."""
+        found, own = self.search(), Host(self.source, self.kernel, {}) if self.sizes else self
+        if found or (own is not self and own.search()):
+            return found
+        self.forced = True
+        return self.search()
+
+    def search(self) -> Launched | None:
+        """The same by one reading. It is called without words, or else with any, which are sizes; a
+        function as in each of its calls, until one gets there."""
         none: list[Node | None] = [None]
-        each = [(one, call) for one in self.starts for call in self.calls_of(one) or none]
-        for self.forced, (function, call), words in product((False, True), each, (1, None)):
+        each = ((one, call) for one in self.starts for call in self.calls_of(one) or none)
+        for (function, call), words in product(each, (1, None)):
             if words is None and not parameters_of(function):
                 continue
             self.steps, self.begins = 0, self.source.constants_of(function)
