@@ -245,9 +245,6 @@ int main() { go(64); }""", "kernel=f", "f is correct(?s:.*)multiples of 4 only")
     "a grid of numbers at every size": (
         rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
         ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),
-    "a bound of another dimension": (
-        rectangular(n="k", c="if (j < k) C[i * n + j]"), "block=8x8 m=m n=n k=k",
-        "f is not correct except where n is k"),
     "products that are rounded to half on purpose": (
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
         "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))"),

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -568,21 +567,7 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    if said:
-        return f"it is right where {said}{terms}"
-    return rule_beyond(shapes, bench) or rule_alike(shapes, bench)
-
-
-def rule_alike(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
-    """Which two dimensions have to be alike, as oblong shapes show."""
-    roles = next(iter(shapes)).__match_args__
-    for one, other in combinations(roles, 2):
-        alike = {shape: fine for shape, fine in shapes.items()
-                 if getattr(shape, one) == getattr(shape, other)}  # fmt: skip
-        if all(alike.values()) and sum(not shape.square for shape in alike) > 2:
-            names = bench.signature.name_of(one), bench.signature.name_of(other)
-            return f"it is right where {' is '.join(names)}"
-    return ""
+    return f"it is right where {said}{terms}" if said else rule_beyond(shapes, bench)
 
 
 def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
