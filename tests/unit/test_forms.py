@@ -234,9 +234,6 @@ INNER = (
 
 # A text, settings, and what the verdicts say.
 VERDICTS = {
-    "a grid by the size's number": (
-        kernel(c="C[i * gridDim.x + j]") + "int main() { f<<<dim3(500, 500), 1>>>(0, 0, 0, 500); }",
-        "", "f is correct(?s:.*)257×257×1 blocks"),
     "a flag that follows from the size": (
         kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
     if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);

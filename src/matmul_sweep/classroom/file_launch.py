@@ -64,16 +64,11 @@ class FileLaunch:
 
     @property
     def with_alike(self) -> "FileLaunch":
-        """The same where that number in the program, and variables that begin as it, are the only
-        size, too, if nothing else of the grid is."""
+        """The same where variables that begin as the same number as the only size are that size, if
+        nothing else of the grid is."""
         begins = self.source.constants_of(self.source.launchers.get(self.kernel.name))
-        given = [
-            text for p, text, _ in passed(self.signature, self.own) if p.role in ("m", "n", "k")
-        ]
-        values = {begins.get(text, text) for text in (*given, *(text for text, _ in self.roles))}
-        values = {text for text in values if text.isdecimal()}
-        names = (name for name, value in begins.items() if value in values)
-        alike = tuple((text, "m") for text in (*values, *names))
+        values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
+        alike = tuple((name, "m") for name, value in begins.items() if value in values)
         if not (self.signature.square and alike and self.constant):
             return self
         wider = replace(self, roles=(*self.roles, *alike), read={})
