@@ -216,8 +216,71 @@ void go(Matrix hA, Matrix hB, Matrix hC) { Matrix A = copy(hA), C; Matrix B = co
 SQUARE_STRUCTS = of_structs().replace("C.height", "A.width").replace("C.width", "A.width")
 SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
+INNER = (
+    "#define K_SIDE 96\n#define SIDE 96\n"
+    + kernel(
+        f"{MATRICES}, int count_rows, int count_cols",
+        "A[i * K_SIDE + p]",
+        "B[p * SIDE + j]",
+        "C[i * count_cols + j]",
+        "count_rows",
+        "count_cols",
+        "K_SIDE",
+    )
+    + """int main() { int rows = SIDE;
+    f<<<dim3(SIDE / 8, (rows + 7) / 8), dim3(8, 8)>>>(0, 0, 0, rows,
+    SIDE); }"""
+)
+
 # A text, settings, and what the verdicts say.
 VERDICTS = {
+    "a flag that follows from the size": (
+        kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
+    if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);
+    else g<<<n, dim3(4, 4)>>>(0, 0, 0, n); }
+int main() { go(64); }""", "kernel=f", "f is correct(?s:.*)multiples of 4 only"),
+    "a grid of numbers at every size": (
+        rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
+        ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),
+    "products that are rounded to half on purpose": (
+        "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
+        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))"),
+        "", "f is correct(?s:.*)A remark: it computes in float16"),
+    "terms that are a constant beside numbers": (INNER, "", "f is correct(?s:.*)K_SIDE = 96"),
+    "terms that a setting says are a constant": (
+        INNER.replace("count_rows", "s").replace("count_cols", "t"), "m=s n=t k=K_SIDE",
+        "f is correct(?s:.*)K_SIDE = 96"),
+    "blocks that repeat what others do": (
+        rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
+        " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
+        + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
+        "f is correct(?s:.*)128×64×1 blocks at 128x64x128, of which 128×1×1 do all"),
+    "a grid by variables of the size's value": (
+        kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
+        "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
+    "a block by variables of the size's value": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
+        "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
+    "a block that is too large at the program's own size": (
+        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
+        + "int main() { int n = 2000; "
+        "f<<<n, n>>>(0, 0, 0, n); }", "", "too many threads, line 9, at 2000x2000x2000"),
+    "a grid that is too high at the program's own size": (
+        kernel().replace(ROW, "blockIdx.y") + "int main() { int n = 1 << 18; "
+        "f<<<dim3(n / 8, n), 8>>>(0, 0, 0, n); }", "", "too many blocks, line 9, at 262144x"),
+    "blocks beyond C of a large grid": (
+        FIXED.replace(">= N", "> 24").replace("N", "24") + "int main() { f<<<dim3(500, 500), "
+        "dim3(10, 10)>>>(0, 0, 0); }", "m=24 n=24 k=24", "f is not correct: out of bounds"),
+    "a launch behind a flag that is false": (
+        rectangular() + "int main() { const bool fast = false; int m = 64, n = 64, k = 64; if (fast"
+        ") { dim3 g(n / 8, m / 4); f<<<g, dim3(8, 4)>>>(0, 0, 0, m, n, k); } }", "",
+        "f is correct as its program(?s:.*)blocks of 8×4×1 threads; as in line"),
+    "a size that is the whole grid's": (
+        kernel(MATRICES).replace("int i", "int n = blockDim.y * gridDim.y, i"),
+        "m=64 n=64 k=64", "f is correct(?s:.*)4×4×1 blocks"),
+    "square tiles in a line": (
+        rectangular().replace(ROW, "blockIdx.x / ((n + 7) / 8) * 8 + threadIdx.x / 8").replace(
+            COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=64", "f is correct"),
     "a grid by the kernel's own names": (
         kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
         "block=8x8", "f is correct"),
@@ -552,6 +615,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 #endif
         : "=f"(found) : "l"(place)); return found; }
 """ + kernel(a="load(A + i * n + p)") + OWN_SIZES, "", "f is correct"),
+    "terms that are a batch": (rectangular(
+        parameters=f"{MATRICES}, int m_batch, int n, int k", a="A[p * m_batch + i]", m="m_batch"),
+        "a=transposed", "f is correct"),
     "a batch": (rectangular(
         parameters=f"{MATRICES}, int batch, int m, int n, int k",
         b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),
@@ -926,6 +992,21 @@ READ = {
 
 # A text, and the question that it leaves open.
 QUESTIONS = {
+    "an array of structs": (
+        of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
+        "'const Matrix* A' is an array of such structs"),
+    "sums that are clamped": (
+        kernel("const int8_t* A, const int8_t* B, int* C, int n", kind="int").replace(
+            "= sum;", "= max(-128, min(127, sum / 2));"),
+        "line 7 has `max`, and what it does beside"),
+    "packed halves": (
+        rectangular().replace("const float*", "const unsigned*").replace("float sum", 'asm("mma.'
+        'sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {}"); float sum'),
+        "its mma.sync takes f16, of which each number of A and B holds two"),
+    "a part of C that no block which is tried computes": (
+        "#define TILE 64\n" + rectangular().replace(ROW, "blockIdx.y * TILE + threadIdx.y * 4")
+        .replace("blockDim.x", "TILE").replace("if (i", "for (int e = 0; e < 4; e++, i++) {\nif (i")
+        .replace("return;", "continue;").replace("= sum;", "= sum; }"), "which block does f take"),
     "a texture reference": (
         "texture<float, 1> t;\n" + kernel("float* C, int n", "tex1Dfetch(t, i * n + p)",
         "tex1Dfetch(t, p * n + j)"), "f reads t, a texture reference, which CUDA has no more"),
@@ -1108,6 +1189,12 @@ def test_what_no_trial_tells_is_asked(text: str, wanted: str, hand_in: Path) -> 
     hand_in.write_text(text)
     with pytest.raises(UserError, match=re.escape(wanted)):
         judge_all(hand_in, {})
+
+
+def test_an_answer_is_not_asked_again(hand_in: Path) -> None:
+    hand_in.write_text(kernel(f"{MATRICES}, int s, int t", m="s", n="t", k="96"))
+    with pytest.raises(UserError, match="which number, or which constant of the file, is k"):
+        judge_all(hand_in, {"m": "s", "n": "t"})
 
 
 def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source
@@ -112,6 +113,14 @@ def test_the_launch_at_a_shape(text, shape, grid, block, shared):
     program = launch_in(text)
     told = program and program.at(shape)
     assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
+
+
+def test_a_program_is_searched_once_for_all_shapes(monkeypatch):
+    program = launch_in(SQUARE + f"{GO}{{ int t = 8; f<<<n / t, t>>>(a, b, c, n); }}")
+    assert program
+    monkeypatch.setattr(syntax, "constants", lambda *_: pytest.fail("it is searched again"))
+    told = program.at(Gemm(24, 24, 24))
+    assert told and told.grid == (3, 1, 1)
 
 
 def test_a_size_by_a_shift_is_no_huge_multiple():

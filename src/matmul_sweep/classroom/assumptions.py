@@ -7,6 +7,7 @@ said may be meant. What a trial had to assume, and may be why it failed, is aske
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, permutations
+from operator import ge
 
 from matmul_sweep.classroom.experiments import Bench
 from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
@@ -23,6 +24,7 @@ MISREAD = {
     "elements not written", "wrong result", "wrong result stored",
 }  # fmt: skip
 OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
+WIDE = 64  # of a tile, that shapes are as large as
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
@@ -33,6 +35,7 @@ SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by colum
 # What a kernel does beside a product.
 BESIDE = re.compile(
     r"(?i)\b\w*(?:complex|[rg]elu|silu|sigmoid|softmax|bias|quant|residual|zero_?point)\w*\b"
+    r"|\bclamp\w*(?=\s*\()|\b(?:max|min)(?=\s*\(\s*(?:-128|127)\b)"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
 # A macro that shifts by one of its own arguments.
@@ -53,7 +56,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
         fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
-    asked = of_grid(bench, where, worst, was_read) if worst.kind in OF_GRID else iter(())
+    asked = of_grid(bench, where, worst, was_read, shapes) if worst.kind in OF_GRID else iter(())
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
@@ -62,11 +65,17 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     return next(asked, None)
 
 
-def of_grid(bench: Bench, where: str, worst: Mistake, was_read: bool) -> Iterator[UserError]:
+def of_grid(
+    bench: Bench, where: str, worst: Mistake, was_read: bool, shapes: Mapping[Shape, object]
+) -> Iterator[UserError]:  # fmt: skip
     """Questions about the grid: that of a program which launches the kernel with one that cannot
     be read, at least along z; how large C is, if a program launches others, and this one has one
-    block."""
+    block; and the block, if none that is tried computes its part of C."""
     program, launch, (x, y, _) = bench.program, bench.launch, bench.launch.block
+    tile = [min(side, WIDE) for side in launch.tile or ()]
+    whole = any(fine for one, fine in shapes.items() if all(map(ge, one.output, tile)))
+    if launch.possible and not whole:
+        yield question_of_block(program)
     own = program.in_file
     deep = launch.depth > 1 and not launch.grid_of_file(worst.run.shape)
     known = own and own.far and own.far.grid and not deep
@@ -146,6 +155,7 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     sizes = bench.signature.fixed.values() if free else ()
     ragged = any(size % side for size in sizes for side in launch.block[:2])
     unclear = open_template or own or program.kernel.bounds or ragged  # which do not say its shape
+    unclear = unclear or kind == "out of shared memory"
     if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
     if bench.signature.open_rows and not program.launch.tile:

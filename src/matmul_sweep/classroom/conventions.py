@@ -83,7 +83,8 @@ def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[B
     """
     usual = bench.signature.columns
     tried = list[tuple[Bench, Run]]()
-    for side, block in product((SIDE, WIDER), bench.launch.possible or [bench.launch.block]):
+    sides = (SMALL,) if bench.has_one_block else (SIDE, WIDER)
+    for side, block in product(sides, bench.launch.possible or [bench.launch.block]):
         if side == WIDER and not all(map(reaches_beyond, (run for _, run in tried))):
             break
         if processor_seconds() < end:
@@ -158,6 +159,8 @@ def reordered(bench: Bench) -> Iterator[Bench]:
 def different_sides(bench: Bench) -> Shape:
     """A shape whose sides differ, all multiples of what the tile suggests."""
     assert bench.launch.tile
+    if bench.has_one_block:
+        return bench.shape(SMALL, SMALL // 2, SMALL // 4)
     side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
     wide = bench.shape(2 * side, side, min(side // 2, WIDE))
     differ = len({*wide.dimensions}) == len(wide.dimensions)

@@ -42,6 +42,7 @@ WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16
 COSTLY = 1e6  # operations of a launch that is not repeated: others show what is right only once
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 LARGEST, MOST = 3e9, 2e7  # operations of a product, and of the blocks of it that run
+HALF_ARITHMETIC = r"\b__h(?:mul|add|sub|fma)\w*\s*\("
 OBLONG = 300  # tiles of a C that is one element high, or wide
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
@@ -169,7 +170,7 @@ class Bench:
         seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
-            self.executable, plans.Plan((launched,)), self.passed(shape), stored,
+            self.executable, plans.Plan((self.once(launched),)), self.passed(shape), stored,
             held, seconds,
             factors=factors, corners=share < 1, twice=not grid and work < COSTLY,
         )  # fmt: skip
@@ -181,6 +182,23 @@ class Bench:
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
             sampled=(bool(grid) and not whole) or share < 1,
         ))  # fmt: skip
+
+    @cached_property
+    def idle(self) -> str:
+        """The axes of the grid along which all blocks store the same."""
+        code = launching.code_of(self.program.source, self.program.kernel)
+        code += "".join(self.program.needed.values())
+        other = r"gridDim|\batomic|ctaid|this_grid|group_index|\bblockIdx\b(?!\s*\.)"
+        if self.adds or self.reads_c or re.search(other, code):
+            return ""
+        idle = "".join(one for one in "xyz" if not launching.uses(code, "blockIdx", one))
+        return idle if idle != "xyz" else ""  # of which each should have a part
+
+    def once(self, launched: plans.Launch) -> plans.Launch:
+        """A launch without blocks that only repeat what others do."""
+        x, y, z = (1 if axis in self.idle else side
+                   for axis, side in zip("xyz", launched.grid, strict=True))  # fmt: skip
+        return replace(launched, grid=(x, y, z))
 
     def cost(self, shape: Shape, launched: plans.Launch, apart: bool) -> tuple[float, float]:
         """The operations of a launch, and the share of them that run: of a large one, if blocks
@@ -203,6 +221,11 @@ class Bench:
             return own
         sides = dict(zip(own.__match_args__, own.dimensions, strict=True))
         return type(own)(**small_sizes(sides, self.launch.tile or ()))
+
+    @property
+    def has_one_block(self) -> bool:
+        """Whether the file launches one block, as large as C."""
+        return bool(self.launch.program and self.launch.program.one_block)
 
     @property
     def has_own_grid(self) -> bool:
@@ -286,6 +309,14 @@ class Bench:
         return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
+    def rounding(self) -> float:
+        """By what sums in C's own 16 bits are off, or those of the kernel's arithmetic in the bits
+        of A and B."""
+        operation, text = self.signature.operation, "".join(self.program.needed.values())
+        own = DTYPES[operation.dtype].roundoff if re.search(HALF_ARITHMETIC, text) else 0
+        return operation.rounding or own
+
+    @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = re.escape(self.signature.name_of("C"))
@@ -351,9 +382,9 @@ class Bench:
         if self.rounds_to == "bfloat16":
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
-        if self.narrow and operation.rounding:  # grows like a random walk
+        if self.narrow and (rounding := self.rounding):  # grows like a random walk
             most = float(np.abs(expected).max(initial=0))
-            bound += operation.rounding * (2 + math.sqrt(roundings) / 2) * most
+            bound += rounding * (2 + math.sqrt(roundings) / 2) * most
         return expected, bound
 
     def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
@@ -369,7 +400,8 @@ class Bench:
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
-        for size in () if self.launch.blocks else sizes:
+        counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
+        for size in () if counts else sizes:
             # A kernel of which m is not known may have only squares right.
             square = size <= terms or self.signature.open_rows
             shape = self.shape(size, size, size if square else PROBE_TERMS)
@@ -502,6 +534,20 @@ class Bench:
                 launched, most = self.launch.at(shape), self.launch.covering(shape)
                 x, y, z = map(min, launched.grid, most)
                 yield replace(self.run(shape, (x, y, z), whole=True), launched=launched)
+
+    def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
+        """Launches with a grid that ends a block beyond C, in the place of those of some blocks of
+        one that is larger."""
+
+        def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
+            ends = (1 + side for side in self.launch.covering(shape))
+            x, y, z = map(min, launched.grid, ends)
+            return replace(launched, grid=(x, y, z))
+
+        bench = replace(self, launch=replace(self.launch, mended=cut))
+        for run in (run for run in runs if run.sampled and not self.launch.blocks):
+            if self.launch.at(run.shape) != bench.launch.at(run.shape):
+                yield replace(bench.run(run.shape), launched=run.launched)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""

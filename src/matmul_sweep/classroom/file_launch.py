@@ -1,6 +1,7 @@
 """The launch that a hand-in's own program has, as a function of m, n and k."""
 
 import math
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
 REFUSES_OTHERS = re.compile(
     r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
 )
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
 PRIMES, OTHERS = (70001, 80021, 90001), (100003, 60013, 75011)
@@ -58,7 +60,20 @@ class FileLaunch:
         return replace(
             self, signature=signature, read={},
             roles=roles_of(self.source, self.kernel, signature, self.own),
-        )  # fmt: skip
+        ).with_alike  # fmt: skip
+
+    @property
+    def with_alike(self) -> "FileLaunch":
+        """The same where variables that begin as the same number as the only size are that size, if
+        nothing else of the grid is."""
+        begins = self.source.constants_of(self.source.launchers.get(self.kernel.name))
+        values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
+        alike = tuple((name, "m") for name, value in begins.items() if value in values)
+        if not (self.signature.square and alike and self.constant):
+            return self
+        wider = replace(self, roles=(*self.roles, *alike), read={})
+        known = wider.far and wider.far.grid and wider.far.block
+        return wider if known else self
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's, or the
@@ -217,6 +232,13 @@ class FileLaunch:
         return kind(*sides) if len(sides) == len(names) else None
 
     @property
+    def refused_at_own(self) -> Mapping[str, Any] | None:
+        """A finding about the launch at the file's own sizes, before they were made small."""
+        host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
+        launched = host.launch() if host else self.own
+        return self.refusal(launched) if launched else None
+
+    @property
     def zeroes_c(self) -> bool:
         """Whether the program makes C zero before."""
         return zeroes(self.source, self.text_of_c)
@@ -258,6 +280,10 @@ class FileLaunch:
         if threads < 1:
             what = "the program launches blocks of 0 threads"
             return self.refused("no threads", launched.lines[2], what, "launch one at least")
+        grid = "×".join(map(str, launched.grid or ()))
+        if any(map(operator.gt, launched.grid or (), MOST_BLOCKS)):
+            what = f"the program launches {grid} blocks; y and z have at most {MOST_BLOCKS[1]}"
+            return self.refused("too many blocks", launched.lines[1], what, "launch fewer")
         bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
         if bytes_ > most:
             what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"
@@ -329,7 +355,8 @@ def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLau
     if own is None:
         return None
     of = "" if host is source else f" of {host.path.name}"
-    return FileLaunch(host, kernel, signature, own, roles_of(host, kernel, signature, own), of)
+    roles = roles_of(host, kernel, signature, own)
+    return FileLaunch(host, kernel, signature, own, roles, of).with_alike
 
 
 def roles_of(

@@ -25,6 +25,7 @@ OF_CARD = re.compile(r"(?:\.|->)major$")  # the compute capability of a program'
 MAJOR, OLD_CARDS = 8, range(7)  # beyond those of no card of today
 MOST_STEPS = 20_000  # of a program, before it is given up
 MOST_CALLS = 4  # of a function that are followed
+FLAG = re.compile(r"\(\s*!?\s*\w+\s*\)")  # a condition that no size decides
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
@@ -136,15 +137,27 @@ class Host:
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
+        self.forced = False  # whether what a name that is false keeps from running runs
         self.begins: Mapping[str, str] = {}  # of the variables of the function that it begins with
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
-        none, or it is not found. It is called without words, or else with any, which are sizes; a
+        none, or it is not found. One that a name which is false keeps from running counts if the
+        program has no other at its own sizes."""
+        found, own = self.search(), Host(self.source, self.kernel, {}) if self.sizes else self
+        if found or (own is not self and own.search()):
+            return found
+        self.forced = True
+        return self.search()
+
+    def search(self) -> Launched | None:
+        """The same by one reading. It is called without words, or else with any, which are sizes; a
         function as in each of its calls, until one gets there."""
         none: list[Node | None] = [None]
         each = ((one, call) for one in self.starts for call in self.calls_of(one) or none)
         for (function, call), words in product(each, (1, None)):
+            if words is None and not parameters_of(function):
+                continue
             self.steps, self.begins = 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
@@ -174,8 +187,7 @@ class Host:
     @property
     def extents_outside(self) -> Iterator[Node]:
         """Declarations of dim3 outside of functions."""
-        found = syntax.of_type(self.source.tree, "declaration")
-        outside = (one for one in found if one.parent and one.parent.type == "translation_unit")
+        outside = (one for one in self.source.tree.children if one.type == "declaration")
         return (one for one in outside if syntax.part(one, "type", self.text) == "dim3")
 
     @cached_property
@@ -192,7 +204,7 @@ class Host:
 
     def calls_of(self, function: Node) -> list[Node]:
         """The first calls of a function in the file."""
-        calls, name = syntax.of_type(self.source.tree, "call_expression"), self.name_of(function)
+        calls, name = self.source.nodes["call_expression"], self.name_of(function)
         return [one for one in calls if self.called(one, self.text) == name][:MOST_CALLS]
 
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
@@ -285,6 +297,10 @@ class Host:
         condition = node.child_by_field_name("condition")
         known = self.value(condition) if condition else None
         taken = ["consequence"] * (known is None or bool(known)) + ["alternative"] * (not known)
+        if self.forced and condition and FLAG.fullmatch(text_of(condition, self.text)):
+            naming = (one for one in ("consequence", "alternative")
+                      if self.names_kernel(syntax.part(node, one, self.text)))  # fmt: skip
+            taken = [*naming] or taken
         for branch in taken:
             # What returns under a condition that is not known is the way out of an error.
             with suppress(Returned) if known is None else nullcontext():
@@ -642,7 +658,7 @@ class Host:
 
 def functions_of(source: Source) -> Iterator[Node]:
     """The functions of a source that are no kernels."""
-    found = syntax.of_type(source.tree, "function_definition")
+    found = source.nodes["function_definition"]
     return (one for one in found if "__global__" not in text_of(one, source.bare).split("{")[0])
 
 

@@ -132,9 +132,10 @@ class Launch:
             return in_three(sides_of_grid(self.grid, shape))
         if self.blocks:
             return self.blocks, 1, self.depth
-        if self.order == LINEAR:
-            return ceil_div(shape.elements[-1], math.prod(self.tile)), 1, self.depth
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
+        if self.order == LINEAR:
+            whole = ceil_div(shape.elements[-1], self.tile[1])  # of parts of rows
+            return whole if self.tile[0] == 1 else rows * columns, 1, self.depth
         x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
         return x, y, self.depth
 
@@ -452,7 +453,13 @@ def strides(kernel: Kernel) -> bool:
     size = r"\bgridDim\s*\.\s*[xyz]\b"
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
-    return bool(re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body))
+    return bool(re.search(rf"\+=[^;{{\[]*(?:{steps})", kernel.body))
+
+
+def counts_grid(kernel: Kernel) -> bool:
+    """Whether a kernel takes a size from the threads of its whole grid."""
+    product = r"=\s*(?=[^;,]*\bgridDim)(?:(?:block|grid)Dim\s*\.\s*[xyz]\s*\*?\s*){2}[;,]"
+    return bool(re.search(product, kernel.body)) and not strides(kernel)
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:

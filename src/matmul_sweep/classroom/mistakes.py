@@ -22,6 +22,7 @@ OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
     "too many threads": "",
     "no threads": "",
+    "too many blocks": "",
     "too much shared memory": "",
     "grid too small": "",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "

@@ -49,7 +49,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
         if len(mended) == len(few):
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
-            if mend.kind != "grid too small" or more:
+            if more or not mend.kind.startswith("grid"):
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
@@ -70,6 +70,14 @@ def unset_alone(run: Run) -> bool:
     """Whether nothing is wrong but what begins with no value."""
     numbers = np.abs(run.result.c.astype(np.float64)) < PATTERN
     return not run.mistaken and not (run.wrong & numbers).any()
+
+
+def refused_at_own(bench: Bench, run: Run) -> Mistake | None:
+    """The mistake of a launch that a GPU refuses at the program's own sizes alone."""
+    program = bench.launch.program
+    finding = program.refused_at_own if program else None
+    at_own = replace(run, shape=bench.own_shape or run.shape)
+    return Teller(at_own, bench.program).tell_refused(finding, 0) if finding else None
 
 
 def fixed_grid(bench: Bench, run: Run) -> Mistake | None:

@@ -57,6 +57,7 @@ BARE_LETTER = re.compile(
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
+PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
     "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
@@ -167,6 +168,11 @@ def signature_of(
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
+    if operation.dtype.startswith("int") and (half := PACKED.search(code)):
+        inputs = " and ".join(p.name for p in pointers if roles[p.name] != "C")
+        holds = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
+        instead = f"take `half* {pointers[0].name}`, and pack it there"
+        raise UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
     columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
@@ -180,8 +186,8 @@ def signature_of(
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
     constants = constants_as_parameters(sizes, letters, operation, settings)
-    beside = {name: role for name in numbers
-              if name not in said and (role := role_beside(name, letters))}  # fmt: skip
+    beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
+    beside = {name: role for name, role in beside.items() if role}
     alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
@@ -192,10 +198,18 @@ def signature_of(
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
-    dimensional = dimensions(numbers, letters, extents, operation, settings, where)
+    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | dict(settings)
+    beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
+    parameters += beside_numbers
+    numbers += [p.name for p in beside_numbers]
+    dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
+    if own := Host(source, kernel, {}).launch() if beside_numbers else None:
+        alike = [*own.arguments, *[""] * len(parameters)]  # constants that the kernel has, too
+        parameters = [replace(p, value=p.value or sizes.get(alike[p.position], 0))
+                      for p in parameters]  # fmt: skip
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
         again=again, tied=said_roles(settings)[1],
@@ -347,6 +361,9 @@ def parsed(
     template, _, listed = kind.partition("<")
     struct = source.structs.get(template.strip())
     if struct and told.pointers < (1 if inside else 2):
+        if told.pointers and re.search(rf"\b{name}\s*\[", source.bare):
+            several = "is an array of such structs: pass one for each matrix"
+            raise UserError(f"{where}: parameter '{told.text}' {several}")
         given = [resolved(one, types) for one in listed.removesuffix(">").split(",")]
         own = {**types, **dict(zip(struct.template, given, strict=False))}
         reach = "->" if told.pointers else "."
@@ -433,6 +450,30 @@ def constants_as_parameters(
     return [Parameter(name, "int", False, True, value=value) for name, value in values.items()]
 
 
+def inner_constant(
+    numbers: Sequence[str], sizes: Mapping[str, int], letters: Mapping[str, str],
+    extents: Mapping[str, str], kernel: Kernel,
+) -> dict[str, str]:  # fmt: skip
+    """The constant of the file that is k, of a kernel whose numbers are m and n by their names and
+    end no loop: the only one that does."""
+    loops = " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", kernel.body))
+    ends = [name for name in sizes if re.search(rf"<\s*{name}\b", loops)]
+    named = sorted(role_of(name, letters, extents) or "" for name in numbers)
+    free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
+    return {"k": ends[0]} if named == ["m", "n"] and free and len(ends) == 1 else {}
+
+
+def constants_said(
+    numbers: Sequence[str], sizes: Mapping[str, int], settings: Mapping[str, str]
+) -> list[Parameter]:
+    """The constants of the file, or numbers, that settings say beside a kernel's own numbers."""
+    said = {settings.get(role, ""): role for role in ("m", "n", "k")}
+    names = {text if text in sizes else role: sizes.get(text) or int(text)
+             for text, role in said.items() if text in sizes or text.isdecimal()}  # fmt: skip
+    return [Parameter(name, "int", False, True, value=value)
+            for name, value in names.items() if numbers and name not in numbers]  # fmt: skip
+
+
 def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
     """The constant that is m by its name, if those of a kernel are n and k: it takes its rows of C
     from the grid."""
@@ -516,11 +557,15 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
     return dict(zip("abc123", "ABCABC", strict=True)) | {w: own[w] for w in own if w not in common}
 
 
-def role_beside(name: str, letters: Mapping[str, str]) -> str:
-    """The role of a number that is the length of a matrix's rows, a batch, a switch, or about
-    tiles; nothing for another one."""
+def role_beside(name: str, letters: Mapping[str, str], body: str) -> str:
+    """The role of a number that is the length of a matrix's rows, a batch by whose index whole
+    matrices are passed over, a switch, or about tiles; nothing for another one."""
     words = words_of(name)
-    if BATCH in words:
+    ended = re.findall(rf"\b(\w+)\s*(?:<|>=)\s*{name}\b", body)
+    index = "|".join(["batch\\w*", *ended])
+    whole = rf"blockIdx\.z|\b(?:{index})\s*\*\s*\(?\w+\s*\*"
+    whole += rf"|\*\s*\w+\)?\s*\*\s*(?:{index})\b"
+    if BATCH in words and (re.search(whole, body) or not re.search(rf"\b{name}\b", body)):
         return BATCH
     if TILED & set(words) or words[:1] == ["trans"]:
         return f"{GIVEN}{name}"
@@ -561,6 +606,9 @@ def dimensions(
     if set(names) != roles.keys() or lacking:
         if len(names) in DIMENSIONS and len(wanted) == 3 and not said:
             return {}
+        if said and set(names) == roles.keys():
+            asked = f"{where}: which number, or which constant of the file, is {min(lacking)}"
+            raise question(asked, f"{min(lacking)}=16")
         if names:
             raise question_of_roles(names, where, len(wanted))
         raise UserError(

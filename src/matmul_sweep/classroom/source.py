@@ -145,13 +145,27 @@ class Source:
     def constants_of(self, function: Node | None) -> dict[str, str]:
         """The values that a function's variables begin with."""
         body = function.child_by_field_name("body") if function else None
-        return syntax.constants(body, self.text) if body else {}
+        if body and body.start_byte not in self.begun:
+            self.begun[body.start_byte] = syntax.constants(body, self.text)
+        return self.begun[body.start_byte] if body else {}
+
+    @cached_property
+    def begun(self) -> dict[int, dict[str, str]]:
+        """The same of the functions that were read, by where their bodies start."""
+        return {}
+
+    @cached_property
+    def nodes(self) -> Mapping[str, list[Node]]:
+        """The functions and calls of its tree, by their types: a trial reads it at every shape."""
+        kinds = ("function_definition", "call_expression")
+        found = [*syntax.of_type(self.tree, *kinds)]
+        return {kind: [one for one in found if one.type == kind] for kind in kinds}
 
     @cached_property
     def constants_of_functions(self) -> dict[str, str]:
         """The values that variables of all functions begin with; of one name, the first."""
-        functions = [*syntax.of_type(self.tree, "function_definition")]
-        return {k: v for one in reversed(functions) for k, v in self.constants_of(one).items()}
+        functions = reversed(self.nodes["function_definition"])
+        return {k: v for one in functions for k, v in self.constants_of(one).items()}
 
     @cached_property
     def instantiations(self) -> dict[str, tuple[str, ...]]:

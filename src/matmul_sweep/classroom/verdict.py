@@ -33,6 +33,9 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
+    EVERYTHING,
+    LINEAR,
     known_values,
     launch_of,
     question_of_guess,
@@ -50,7 +53,7 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch
+from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch, refused_at_own
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
@@ -361,6 +364,8 @@ def certain(verdict: Verdict) -> Verdict:
     if not (bench and mistakes):
         return verdict
     if right_as_launched(verdict, bench):
+        if refused := refused_at_own(bench, mistakes[0].run):
+            return replace(verdict, mistakes=(refused, *mistakes), rule="")
         other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
@@ -388,8 +393,7 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
-    one_block = bench.launch.program and bench.launch.program.one_block
-    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or one_block)
+    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
 
@@ -416,23 +420,31 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         sides = [one.shape.n for one in squares if one.right][:1]
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     if runs and all(run.right for run in runs):
-        runs = [*runs, *bench.uncovered()]
+        runs = [*runs, *bench.uncovered(), *bench.beyond(runs)]
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
         return replace(verdict, status=UNSURE, message=f"{UNSURE}: {late}")
     shapes = {run.shape: SAMPLED if run.right and run.sampled else run.right
               for run in runs if run.factors == ALONE}  # fmt: skip
+    if more := [run for run in runs if run.launched != bench.once(run.launched)]:
+        grid, needed = ("×".join(map(str, one.grid))
+                        for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
+        said = f"its program has {grid} blocks at {more[-1].shape}, of which {needed} do all"
+        remark = remark or said
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    if bench.has_one_block and own and not shapes.get(own):  # whose size does not make it too large
+        ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):
-        of_launch = fixed_grid(bench, runs[-1])
+        of_launch = refused_at_own(bench, runs[-1]) or fixed_grid(bench, runs[-1])
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
             dirty = replace(bench, dirty=True)  # it may read C and not use that
             vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
+            verdict = replace(verdict, remark=verdict.remark or covered(bench))
             return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
@@ -454,11 +466,24 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     )  # fmt: skip
 
 
+def covered(bench: Bench) -> str:
+    """How large a C the grid of a program covers that has the same one at every size, in words."""
+    launch, program = bench.launch, bench.launch.program
+    grid = program.own.grid if program and program.constant and not program.own_shape else None
+    if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
+        return ""
+    blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]
+    rows, columns = ("all" if side == EVERYTHING else many * side
+                     for many, side in zip(blocks, launch.tile, strict=True))  # fmt: skip
+    had = "×".join(map(str, grid))
+    return f"its program launches {had} blocks at every size, which cover a C of {rows}×{columns}"
+
+
 def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[Run], str]:
     """The bench and its runs, if some are right but for sums in the 16 bits of all matrices with
     these allowed, because the author wrote them so; and what they cost, in words."""
     operation = bench.signature.operation
-    chosen = operation.dtype == operation.output and operation.rounding
+    chosen = bench.rounding and (operation.dtype == operation.output or not operation.rounding)
     if not chosen or all(run.right for run in runs):
         return bench, runs, ""
     narrow = replace(bench, narrow=True)
@@ -469,7 +494,7 @@ def with_sums_of_c(bench: Bench, runs: Sequence[Run]) -> tuple[Bench, Sequence[R
              if other.right and run.wrong.any()]  # fmt: skip
     if not costs:
         return bench, runs, ""
-    remark = (f"it computes in {operation.output}, the type of its matrices: C errs by up to "
+    remark = (f"it computes in {operation.dtype}, the type of its matrices: C errs by up to "
               f"{max(costs):.2%} of its largest element, and more for longer sums")  # fmt: skip
     return replace(narrow, probes=probes), seen, remark
 

@@ -79,7 +79,8 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         shapes = [*verdict.shapes]
         several = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         tried = several if len(shapes) > 1 else f"{shapes[0]} alone: the file fixes its sizes"
-        yield f"  {tried}; every access was watched."
+        some = SAMPLED in verdict.shapes.values()
+        yield f"  {tried}; every access was watched{'; of large grids some blocks ran' * some}."
     if verdict.remark:
         yield f"  A remark: {verdict.remark}."
     if verdict.bench:
@@ -159,7 +160,8 @@ def headline(verdict: Verdict) -> str:
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
     where = f" in line {mistake.line}" if mistake.line else ""
-    smallest = "" if further else "; no smaller shape shows it"
+    own = verdict.bench and verdict.bench.own_shape == mistake.run.shape
+    smallest = "" if further or own else "; no smaller shape shows it"
     yield f"  {'Also: ' if further else ''}{mistake.kind}{where}, at {mistake.run.shape}{smallest}"
     if mistake.line:
         yield f"  {mistake.line:4} | {verdict.program.source.line(mistake.line)}"
