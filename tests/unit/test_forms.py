@@ -239,6 +239,22 @@ VERDICTS = {
     if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);
     else g<<<n, dim3(4, 4)>>>(0, 0, 0, n); }
 int main() { go(64); }""", "kernel=f", "f is correct(?s:.*)multiples of 4 only"),
+    "a matrix whose t is no transposition": (
+        rectangular(parameters=SHAPE.replace("B,", "t_B,"), b="t_B[p * n + j]"), "block=8x8",
+        "f is correct"),
+    "extents that are handed on": (
+        tiled("y = threadIdx.y, x = threadIdx.x") + """void go(dim3 grid, dim3 block, int n)
+    { f<<<grid, block>>>(0, 0, 0, n); }
+int main() { dim3 block(T, T); dim3 grid(1000 / T, 1000 / T); go(grid, block, 1000); }""", "",
+        "f is correct"),
+    "a comma in extents that are handed on": (
+        kernel() + """void go(dim3 grid, dim3 block, int n) { f<<<grid, block>>>(0, 0, 0, n); }
+int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "comma for dim3"),
+    "a grid of two constants of one value": (
+        "#define M 96\n#define N 96\n" + kernel("const float *A, const float *B, float *C",
+            "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", "M", "N", "N") + """int main()
+    { f<<<dim3(N / 8 + 1, M / 8 + 1), dim3(8, 8)>>>(0, 0, 0); }""", "",
+        "f is correct(?!(?s:.*)at every size)"),
     "a grid of numbers at every size": (
         rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
         ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),

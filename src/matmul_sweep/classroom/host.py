@@ -225,12 +225,21 @@ class Host:
             frame.types[one.name] = said
             frame.variables[one.name] = self.read(said)
         arguments = call.child_by_field_name("arguments") if call else None
-        passed = [constants.get(one, one) for one in texts(arguments, self.text)]
+        passed = texts(arguments, self.text)
         for i, parameter in enumerate(parameters_of(function)):
             names = syntax.declared_names(parameter)
             default = syntax.part(parameter, "default_value", self.text)
             said = passed[i] if i < len(passed) else default
             own = text_of(names[0], self.text) if names else ""
+            if (
+                (begun := constants.get(said))
+                and begun.startswith("(")
+                and "dim3" in syntax.part(parameter, "type", self.text)
+            ):
+                if re.search(rf"\b{said}\s*=", text_of(caller, self.text)):
+                    frame.commas[own] = begun
+                begun = begun if own in frame.commas else f"dim3{begun}"
+            said = begun or said
             count = name == "main" and i == 0
             if own and (said or count):
                 frame.variables[own] = words if count else self.read(said)

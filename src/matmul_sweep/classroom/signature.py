@@ -173,7 +173,7 @@ def signature_of(
         holds = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
         instead = f"take `half* {pointers[0].name}`, and pack it there"
         raise UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
-    columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
+    columns = {roles[p.name] for p in pointers if says_transposed(p.name)} & {"A", "B"}
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
                for matrix, sides in by_rows.items()}  # fmt: skip
@@ -454,13 +454,16 @@ def inner_constant(
     numbers: Sequence[str], sizes: Mapping[str, int], letters: Mapping[str, str],
     extents: Mapping[str, str], kernel: Kernel,
 ) -> dict[str, str]:  # fmt: skip
-    """The constant of the file that is k, of a kernel whose numbers are m and n by their names and
-    end no loop: the only one that does."""
+    """What k is, of a kernel whose numbers are m and n by their names: the constant of the file
+    that ends a loop, the only one, if none of them does; of constants the only one that does."""
     loops = " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", kernel.body))
-    ends = [name for name in sizes if re.search(rf"<\s*{name}\b", loops)]
-    named = sorted(role_of(name, letters, extents) or "" for name in numbers)
+    ends = {name for name in {*sizes, *numbers} if re.search(rf"<\s*{name}\b", loops)}
+    named = {role_of(name, letters, extents) or "": name for name in numbers}
+    if "B" not in extents or named.keys() != {"m", "n"} or len(numbers) > 2 or len(ends) != 1:
+        return {}
     free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
-    return {"k": ends[0]} if named == ["m", "n"] and free and len(ends) == 1 else {}
+    own = named if {*numbers} <= {*sizes} and ends <= {*numbers} else {}
+    return own | {"k": ends.pop()} if own or free else {}
 
 
 def constants_said(
@@ -524,6 +527,12 @@ def without_use(one: Parameter, code: str, several: bool) -> Parameter:
     seen = re.findall(rf"\b{one.member or one.name}\b", code)
     unused = (one.member or several) and not (one.pointer or one.role) and len(seen) < 2
     return replace(one, role=f"{UNUSED}{one.name}") if unused else one
+
+
+def says_transposed(name: str) -> bool:
+    """Whether a matrix's name says so; the t of t_B is that of a tensor."""
+    words = words_of(name)
+    return not TRANSPOSED.isdisjoint(words[words[:1] == ["t"] :])
 
 
 def words_of(name: str) -> list[str]:

@@ -469,7 +469,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 def covered(bench: Bench) -> str:
     """How large a C the grid of a program covers that has the same one at every size, in words."""
     launch, program = bench.launch, bench.launch.program
-    grid = program.own.grid if program and program.constant and not program.own_shape else None
+    open_sizes = not bench.signature.fixed
+    same = program and open_sizes and program.constant and not program.own_shape
+    grid = program.own.grid if program and same else None
     if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
         return ""
     blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]
