@@ -170,10 +170,9 @@ def different_sides(bench: Bench) -> Shape:
 def by_fragments(program: Program) -> frozenset[str]:
     """The matrices of which a kernel's tensor-core fragments say that they are by columns, as
     those of B in the registers of mma.sync are."""
-    text = "".join(program.needed.values())
     said = {"A": r"matrix_a\b[^;]*\bcol_major", "B": r"matrix_b\b[^;]*\bcol_major|\.row\.col\."}
     said["C"] = r"\bmem_col_major\b"
-    return frozenset(name for name, pattern in said.items() if re.search(pattern, text))
+    return frozenset(name for name, pattern in said.items() if re.search(pattern, program.code))
 
 
 def steps_by_columns(program: Program) -> bool:

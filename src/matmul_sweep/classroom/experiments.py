@@ -187,7 +187,7 @@ class Bench:
     def idle(self) -> str:
         """The axes of the grid along which all blocks store the same."""
         code = launching.code_of(self.program.source, self.program.kernel)
-        code += "".join(self.program.needed.values())
+        code += self.program.code
         other = r"gridDim|\batomic|ctaid|this_grid|group_index|\bblockIdx\b(?!\s*\.)"
         if self.adds or self.reads_c or re.search(other, code):
             return ""
@@ -292,9 +292,8 @@ class Bench:
     @property
     def blocks_apart(self) -> bool:
         """Whether each block does its part of C whatever others do."""
-        text = "".join(self.program.needed.values())
         fixed = self.launch.blocks or self.launch.fixed
-        return not fixed and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
+        return not fixed and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", self.program.code)
 
     def first_block(self, shape: Shape) -> plans.Grid:
         """A grid of one block, or the file's if blocks depend on it."""
@@ -304,7 +303,7 @@ class Bench:
     def rounds_to(self) -> str:
         """The type that the kernel rounds float inputs to for tensor cores, or nothing."""
         said = r"\b(tf32)\b|\b__floats?22?(half|bfloat16)(?s:.*)\bmma[_.]sync"
-        found = re.search(said, "".join(self.program.needed.values()))
+        found = re.search(said, self.program.code)
         floats = self.signature.operation.dtype == "float32"
         return str(found[found.lastindex or 0]) if found and floats else ""
 
@@ -312,9 +311,8 @@ class Bench:
     def rounding(self) -> float:
         """By what sums in C's own 16 bits are off, or those of the kernel's arithmetic in the bits
         of A and B."""
-        operation, text = self.signature.operation, "".join(self.program.needed.values())
-        own = DTYPES[operation.dtype].roundoff if re.search(HALF_ARITHMETIC, text) else 0
-        return operation.rounding or own
+        operation, halves = self.signature.operation, re.search(HALF_ARITHMETIC, self.program.code)
+        return operation.rounding or (DTYPES[operation.dtype].roundoff if halves else 0)
 
     @property
     def adds(self) -> bool:

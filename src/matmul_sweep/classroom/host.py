@@ -231,14 +231,12 @@ class Host:
             default = syntax.part(parameter, "default_value", self.text)
             said = passed[i] if i < len(passed) else default
             own = text_of(names[0], self.text) if names else ""
-            if (
-                (begun := constants.get(said))
-                and begun.startswith("(")
-                and "dim3" in syntax.part(parameter, "type", self.text)
-            ):
+            begun, kind = constants.get(said, ""), syntax.part(parameter, "type", self.text)
+            if "dim3" in kind and begun.startswith("("):
                 if re.search(rf"\b{said}\s*=", text_of(caller, self.text)):
                     frame.commas[own] = begun
-                begun = begun if own in frame.commas else f"dim3{begun}"
+                else:
+                    begun = f"dim3{begun}"
             said = begun or said
             count = name == "main" and i == 0
             if own and (said or count):

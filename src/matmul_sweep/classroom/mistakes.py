@@ -261,7 +261,7 @@ class Teller:
 
     def cure_of_race(self, finding: Mapping[str, Any]) -> str:
         """Who should write an element, by what its writers have in common."""
-        cure, code = CURES["race"], "".join(self.program.needed.values())
+        cure, code = CURES["race"], self.program.code
         if finding["blocks_ago"] and not re.search(r"blockIdx|this_grid|group_index|ctaid", code):
             return (
                 "the kernel never reads blockIdx, so that every block computes the same "

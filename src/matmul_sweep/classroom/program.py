@@ -74,6 +74,11 @@ class Program:
         return self.source.needed_by(self.kernel, " ".join(arguments))
 
     @property
+    def code(self) -> str:
+        """All that the kernel uses, to search in."""
+        return "".join(self.needed.values())
+
+    @property
     def text(self) -> str:
         """The kernel and what it uses, at its own lines; headers beside it are included whole."""
         return at_its_lines(self.source, self.needed[self.source])
@@ -102,8 +107,8 @@ class Program:
         own = {one.name for one in self.kernel.template}
         own |= {one.name for one in self.signature.parameters if one.position >= 0}
         own |= self.source.constants.keys()
-        code = "".join(self.needed.values())
-        halves = self.source.may_bring_halves and re.search(r"\b(?:__)?half2?\b|bfloat16", code)
+        wanted = re.search(r"\b(?:__)?half2?\b|bfloat16", self.code)
+        halves = self.source.may_bring_halves and wanted
         brought = "cstdint", *("cuda_fp16.h", "cuda_bf16.h")[: 2 * bool(halves)]
         return "".join(f"#include <{one}>\n" for one in brought) + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()

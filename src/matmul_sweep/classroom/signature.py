@@ -163,16 +163,12 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = without_effect(with_addend(parameters), kernel.body)
-    parameters = with_batch(parameters, kernel.body)
+    parameters = with_batch(without_effect(with_addend(parameters), kernel.body), kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
-        inputs = " and ".join(p.name for p in pointers if roles[p.name] != "C")
-        holds = f"its mma.sync takes {half[1]}, of which each number of {inputs} holds two"
-        instead = f"take `half* {pointers[0].name}`, and pack it there"
-        raise UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
+        raise packed(half[1], pointers, roles, where)
     columns = {roles[p.name] for p in pointers if says_transposed(p.name)} & {"A", "B"}
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
@@ -206,16 +202,33 @@ def signature_of(
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
-    if own := Host(source, kernel, {}).launch() if beside_numbers else None:
-        alike = [*own.arguments, *[""] * len(parameters)]  # constants that the kernel has, too
-        parameters = [replace(p, value=p.value or sizes.get(alike[p.position], 0))
-                      for p in parameters]  # fmt: skip
+    if beside_numbers:
+        parameters = with_values(parameters, source, kernel, sizes)
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
         again=again, tied=said_roles(settings)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def packed(
+    half: str, pointers: Sequence[Parameter], roles: Mapping[str, str], where: str
+) -> UserError:
+    """What is wrong with whole numbers that hold two halves each."""
+    inputs = " and ".join(p.name for p in pointers if roles[p.name] != "C")
+    holds = f"its mma.sync takes {half}, of which each number of {inputs} holds two"
+    instead = f"take `half* {pointers[0].name}`, and pack it there"
+    return UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
+
+
+def with_values(
+    parameters: Sequence[Parameter], source: Source, kernel: Kernel, sizes: Mapping[str, int]
+) -> list[Parameter]:
+    """The parameters; those for which the program's launch passes a constant have its value."""
+    own = Host(source, kernel, {}).launch()
+    passed = [*(own.arguments if own else ()), *[""] * len(parameters)]
+    return [replace(p, value=p.value or sizes.get(passed[p.position], 0)) for p in parameters]
 
 
 def matrices_among(

@@ -177,7 +177,7 @@ def verdict_on(verdict: Verdict) -> Verdict:
         if verdict.seed is None and re.search(r"__CUDA_ARCH__\s*>", verdict.program.kernel.body):
             return tried(as_card, Path(name))
         found = tried(verdict, Path(name))
-        if found.status == WRONG and "__CUDA_ARCH__" in "".join(verdict.program.needed.values()):
+        if found.status == WRONG and "__CUDA_ARCH__" in verdict.program.code:
             other = tried(as_card, Path(name))
             return found if other.status == NOT_RUN else other
         return found
@@ -469,9 +469,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 def covered(bench: Bench) -> str:
     """How large a C the grid of a program covers that has the same one at every size, in words."""
     launch, program = bench.launch, bench.launch.program
-    open_sizes = not bench.signature.fixed
-    same = program and open_sizes and program.constant and not program.own_shape
-    grid = program.own.grid if program and same else None
+    if program is None or not program.constant or program.own_shape or bench.signature.fixed:
+        return ""
+    grid = program.own.grid
     if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
         return ""
     blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]

@@ -110,7 +110,7 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         return
     terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
     multiple = math.lcm(*map(int, re.findall(r"multiples? of (\d+)", verdict.rule)))
-    code = "".join(verdict.program.needed.values())
+    code = verdict.program.code
     if terms in names and "__shared__" in code:
         if verdict.mistakes[0].kind == "lost terms":
             yield f"  To mend: round the number of tiles of {terms} up: the last one is not full."
