@@ -206,7 +206,7 @@ def signature_of(
         parameters = with_values(parameters, source, kernel, sizes)
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        again=again, tied=said_roles(settings)[1],
+        again=again, tied=said_roles(said_too)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
