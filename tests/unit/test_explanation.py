@@ -207,7 +207,7 @@ def test_what_rounding_explains_by_hand(kind, unit):
     """Of two terms, with a third for what C held, in float: three units of Σ|a||b| = 4; and one
     of C's own type."""
     own = signature(OF_SHAPES.replace("float", kind))
-    bench = Bench(SimpleNamespace(signature=own, needed={}), Path("f"), LAUNCH)
+    bench = Bench(SimpleNamespace(signature=own, needed={}, code=""), Path("f"), LAUNCH)
     a, b = (np.array(matrix, own.operation.dtype) for matrix in ([[1, 2]], [[2], [1]]))
     expected, bound = bench.reference(Gemm(1, 1, 2), (a, b))
     assert (expected.item(), bound.item()) == (4, 3 * 2.0**-24 * 4 + 4 * unit)
