@@ -86,7 +86,8 @@ def draw_crosses(
             words = f"{results.title(point.kernel)}: {point.text}"
             # Right of the axes they hide no line; the highest is below the name of one that leaves.
             high = point.time_ms == points.time_ms.max()
-            style.say(ax, words, (point.n, y), (7, 0), va="top" if high else "bottom")
+            place = ((7, 0), "top") if high else ((7, 3), "bottom")  # clear of the lines' names
+            style.say(ax, words, (point.n, y), place[0], va=place[1])
 
 
 def tick(ms: float) -> str:
