@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forked import forked
 from project import Copy, Fresh, Project
 from support import ROOT
 
@@ -112,7 +113,8 @@ def plan(command: Command, project: Project) -> None:
 
         parse_args([*command.words[1:]])
         return
-    done = project.forked([*command.words[1:], "--dry-run", "--nocolor"])
+    words = [*command.words[1:], "--dry-run", "--nocolor"]
+    done = forked(words, project.folder, project.environment)
     assert done.returncode == 0 and "This was a dry-run" in done.stdout, done.stdout
 
 

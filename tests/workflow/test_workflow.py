@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -14,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import SNAKEMAKE, Copy, Project, wait_until
+from project import SNAKEMAKE, Copy, Project
 from support import RIGHT_KERNEL
 
 from matmul_sweep.build import toolchain
@@ -338,32 +337,3 @@ def test_folders_may_have_spaces_and_quotes_in_their_names(fresh, tmp_path):
     moved = Project(folder, project.environment)
     shutil.copytree(moved.path("kernels"), moved.path("my 'kernels'"))
     moved.done("results/local/summary.csv")
-
-
-# An interrupt.
-
-
-def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh):
-    project = fresh()
-    project.write_catalogue("cpu_loop")
-    # Each point takes its fifth of a second: no interval is that narrow.
-    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.2,
-                "copy_seconds": 0.01}  # fmt: skip
-    shapes = [*range(90, 170, 5)]  # on a busy machine some more end before the interrupt comes
-    project.configure(shapes, sampling=sampling)
-    target = "results/local/samples.csv.gz"
-    journal = project.path("results/local/journal/gemm/cpu_loop")
-
-    running = project.start(target)
-    wait_until(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running)
-    os.killpg(running.pid, signal.SIGINT)
-    running.wait(timeout=60)
-    assert running.returncode != 0
-    said = project.path("said").read_text().splitlines()
-    assert "interrupted: the same command continues where this one stopped" in said
-    assert not project.path("results/local/measured/gemm/cpu_loop").exists()
-    kept = {path: path.read_bytes() for path in journal.glob("[0-9]*.json")}
-    assert 2 <= len(kept) < len(shapes)
-    project.done(target)
-    assert all(path.read_bytes() == content for path, content in kept.items())
-    assert set(table(project, "samples.csv.gz").m) == set(shapes)
