@@ -196,7 +196,7 @@ def test_the_documents_numbers_beside_ours(results):
     document = {"title": "x", "card": "unknown", "why": "", "numbers": numbers}
     [entry] = compare_documents(results, {"009": document})
     in_s, in_ms, quotient, difference = entry["rows"]
-    naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_quoted_numbers holds the times
+    naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_beside holds the times
     assert in_s["ratio"] == pytest.approx(50 / naive)
     assert quotient["document"]["text"] == "over 3" and quotient["ratio"] is None
     assert quotient["ours"] == pytest.approx(naive / shared)
