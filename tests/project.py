@@ -151,12 +151,3 @@ class Project:
 
 Fresh = Callable[[], Project]
 Copy = Callable[[Project], Project]
-
-
-@dataclass
-class Faulty:
-    """A run with a kernel that does not compile and one with a wrong result."""
-
-    project: Project
-    code: int
-    said: str

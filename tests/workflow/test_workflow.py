@@ -231,20 +231,20 @@ MISTAKES = {
 
 
 def test_kernels_with_mistakes_are_named_in_a_line_each_at_the_end(faulty):
-    assert faulty.code == 1
-    verdict = faulty.project.path("results/local/verdict.txt").read_text()
-    assert faulty.said.endswith(verdict)
+    said = faulty.path("said").read_text()
+    verdict = faulty.path("results/local/verdict.txt").read_text()
+    assert said.endswith(verdict)
     heading, *lines = verdict.splitlines()
     assert heading.startswith("failed: 4,")
     assert [line.partition(":")[0] for line in lines] == list(MISTAKES)
     for line, reason in zip(lines, MISTAKES.values(), strict=True):
         assert reason in line
         assert line.endswith(" more)")
-    assert "Traceback" not in faulty.said
+    assert "Traceback" not in said
 
 
 def test_a_second_run_says_the_verdict_again(faulty, copy_of):
-    project = copy_of(faulty.project)
+    project = copy_of(faulty)
     again = project.snakemake("all")
     assert again.returncode == 1
     assert again.stdout.endswith(project.path("results/local/verdict.txt").read_text())
@@ -252,20 +252,20 @@ def test_a_second_run_says_the_verdict_again(faulty, copy_of):
 
 
 def test_kernels_with_mistakes_have_no_times_and_the_others_and_the_report_are_there(faulty):
-    points = rows(faulty.project, "summary.csv", "cpu_blas")
+    points = rows(faulty, "summary.csv", "cpu_blas")
     assert set(points.status) == {"ok"} and (points.time_ms > 0).all()
-    assert faulty.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
+    assert faulty.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
     for kernel in MISTAKES:
-        points = rows(faulty.project, "summary.csv", kernel)
+        points = rows(faulty, "summary.csv", kernel)
         assert points.status.tolist() == ["failed"] * 4 and (points.reason != "").all()
         assert points.time_ms.isna().all()
-        assert "failed" in set(rows(faulty.project, "verification.csv", kernel).status)
-        compiled = rows(faulty.project, "kernels.csv", kernel).status.tolist()
+        assert "failed" in set(rows(faulty, "verification.csv", kernel).status)
+        compiled = rows(faulty, "kernels.csv", kernel).status.tolist()
         assert compiled == ["failed" if kernel == "broken" else "ok"]
 
 
 def test_the_verdict_is_there_although_there_is_no_report(faulty, copy_of):
-    project = copy_of(faulty.project)
+    project = copy_of(faulty)
     project.edit("reports/report.typ", "\n#panic()\n")
     for name in ("verdict.txt", "tables.json"):
         project.path(f"results/local/{name}").unlink()
