@@ -348,7 +348,7 @@ def ratios(summary: pd.DataFrame) -> pd.DataFrame:
               for name, k in catalogue.items()}  # fmt: skip
     pairs = timed.assign(baseline=timed.kernel.map(rivals)).explode("baseline").merge(libraries)
     ratio = pairs.library_ms / pairs.time_ms
-    return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.99, ratio_high=ratio * 1.01)
+    return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.997, ratio_high=ratio * 1.003)
 
 
 def verified(variant: Variant, gpu: bool) -> Row:
