@@ -232,16 +232,11 @@ def test_a_second_run_says_the_verdict_again(faulty, copy_of):
 
 
 def test_kernels_with_mistakes_have_no_times_and_the_others_and_the_report_are_there(faulty):
-    points = rows(faulty, "summary.csv", "cpu_blas")
-    assert set(points.status) == {"ok"} and (points.time_ms > 0).all()
     assert faulty.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
+    assert (rows(faulty, "summary.csv", "cpu_blas").time_ms > 0).all()
     for kernel in MISTAKES:
         points = rows(faulty, "summary.csv", kernel)
-        assert points.status.tolist() == ["failed"] * 4 and (points.reason != "").all()
-        assert points.time_ms.isna().all()
-        assert "failed" in set(rows(faulty, "verification.csv", kernel).status)
-        compiled = rows(faulty, "kernels.csv", kernel).status.tolist()
-        assert compiled == ["failed" if kernel == "broken" else "ok"]
+        assert set(points.status) == {"failed"} and points.time_ms.isna().all()
 
 
 def test_the_verdict_is_there_although_there_is_no_report(faulty, copy_of):
