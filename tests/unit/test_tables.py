@@ -15,7 +15,7 @@ from made_up_data import (
     DEVICE,
     RANDOM,
     SHAPES,
-    STUDIES,
+    SWEEPS,
     beside_a_card,
     failed,
     made_up,
@@ -285,7 +285,7 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
 
 def test_a_study_is_a_row_for_each_kernel_and_value(results):
     found = studies(results)
-    kernels, _, fills, _ = STUDIES["fills"]
+    kernels, fills = (SWEEPS["fills"][key] for key in ("kernels", "fills"))
     assert {row["kernel"] for row in found["fill"]} == {results.title(name) for name in kernels[:2]}
     assert [row["value"] for row in found["fill"]] == [*fills] * 2
     assert [row["value"] for row in found["mode"]] == [*MODES] * 3
