@@ -25,15 +25,11 @@ SUBMIT = {
 VERDICT = "results/local/verdict.txt"
 
 
-def on(slurm: Slurm, project: Project) -> Project:
-    """The same project, where Slurm is found."""
-    return Project(project.folder, project.environment | slurm.environment)
-
-
 @pytest.fixture(scope="module")
 def submitted(slurm: Slurm, fresh: Fresh) -> Project:
     """A run up to its verdict, submitted."""
-    project = on(slurm, fresh())
+    project = fresh()
+    project.environment |= slurm.environment
     project.write_catalogue("cpu_loop", "cpu_blas")
     project.configure(gram=[])
     project.done(VERDICT, "--set-resources", "measure_part:gpu=1", **SUBMIT)
