@@ -199,7 +199,6 @@ def parse() -> Namespace:
         "--judge", type=partial(int, base=0), metavar="SEED",
         help=f"fit nothing; judge the table alone at {JUDGED} large shapes drawn with this seed",
     )  # fmt: skip
-    parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
     parser.add_argument("--output", type=Path, help="CSV; by default results/search-DISPATCH.csv")
     parser.add_argument("--table", action="store_true", help="write the dispatch's table")
     return parser.parse_args()
@@ -290,7 +289,7 @@ def main() -> None:
     options = parse()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            search(options, options.build or Path(folder))
+            search(options, Path(folder))
         except NoDevice as error:
             raise UserError(f"a search needs a GPU, and {error}") from None
 

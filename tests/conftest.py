@@ -105,13 +105,10 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
     """Makes copies of the project without anything that was built or measured."""
-    shims = tmp_path_factory.mktemp("bin")
-    python = shims / "python"  # the rules' `python` is the one that runs the tests
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
     home = tmp_path_factory.mktemp("cache")
     environment = os.environ | {
-        "PATH": f"{shims}:{os.environ['PATH']}",
+        # The rules' `python` is the one that runs the tests.
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(home),
         cache.PLACE: str(cache.folder() or ""),  # each binary is compiled once
         "MATMUL_SWEEP_COMMIT": "0" * 40,  # there is no git in a copy

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -28,45 +29,26 @@ ONE_AT_A_TIME = threading.Lock()
 
 @atexit.register
 def end() -> None:
-    """Let none that a failed test has left outlast the tests, which would wait for it."""
+    """Let none outlast the tests, which would wait for it."""
     for left in multiprocessing.active_children():
         left.kill()
 
 
-class Fork:
-    """A Snakemake that was started, as a Popen; it has a session of its own."""
-
-    def __init__(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], said: Path
-    ) -> None:
-        inputs = ([*arguments], str(folder), {**environment}, str(said))
-        self.process = FORKS.Process(target=run, args=inputs)
+def forked(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a Snakemake with these arguments to its end, in a session of its own."""
+    with tempfile.NamedTemporaryFile("r") as said:
+        inputs = ([*arguments], str(folder), {**environment}, said.name)
+        process = FORKS.Process(target=run, args=inputs)
         with ONE_AT_A_TIME:
-            self.process.start()
-        self.pid: int = self.process.pid
-
-    def poll(self) -> int | None:
-        with ONE_AT_A_TIME:
-            return self.process.exitcode
-
-    @property
-    def returncode(self) -> int | None:
-        return self.poll()
-
-    def wait(self, timeout: float = float("inf")) -> int:
-        deadline = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("snakemake", timeout)
+            process.start()
+        code = None
+        while code is None:
             time.sleep(0.01)
-        return code
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+            with ONE_AT_A_TIME:
+                code = process.exitcode
+        return subprocess.CompletedProcess(arguments, code, said.read())
 
 
 def run(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> None:

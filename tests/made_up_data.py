@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from support import the_catalogue
+from support import DEFAULT, the_catalogue
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import digest, tool_source
@@ -37,7 +37,6 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import write_json
 from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
-from matmul_sweep.process.yaml_files import read_yaml
 
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
@@ -45,11 +44,6 @@ SHAPES = {
     "gemm_bf16": (320, 1024),
 }
 PACE = {Kind.C: 1e-6, Kind.CUDA: 1e-10, Kind.DISPATCH: 1e-10, Kind.LIBRARY: 2e-11}  # ms each
-# Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.
-STUDIES = {
-    "fills": (["shared_rect", "cublas_sgemm", "cublas_sgemm_tf32"], 2048, FILLS, ["sustained"]),
-    "sustained": (["gram_register_tile", "cublas_dgemm", "cublas_dsyrk"], 3000, ["uniform"], MODES),
-}
 # Sweeps over random shapes, as documents.yaml has them.
 RANDOM = {
     "random_gemm": {"operation": "gemm", "kernels": ["sgemm"], "caches": ["hot"],
@@ -59,9 +53,7 @@ RANDOM = {
     "random_gram": {"operation": "gram", "kernels": ["gram"], "caches": ["hot"],
                     "shapes": {"random": 30, "seed": 2, "from": 64, "to": "20000x9000"}},
 }  # fmt: skip
-LESSONS = {"processor": {"operation": "gemm", "without_gpu": True,
-                         "shapes": [1000, 1023, 1024, 1025],
-                         "kernels": ["cpu_loop", "cpu_loop_rows", "cpu_blas"]}}  # fmt: skip
+LESSONS = {"processor": DEFAULT["sweeps"]["processor"] | {"shapes": [1000, 1023, 1024, 1025]}}
 TF32 = "cublas_sgemm_tf32"
 # As many times as long as the kernel.
 COPIES = {"h2d": 2.0, "d2h": 1.0, "end_to_end": 4.0, "unified": 9.0, "submitted": 0.1}
@@ -71,9 +63,11 @@ NO_GPU = {"status": "skipped", "reason": "there is no GPU on this machine"}
 SWEEPS = {
     "gemm": {"operation": "gemm", "shapes": [32], "copies": "all"},
     "gram": {"operation": "gram", "shapes": [500], "caches": ["hot"], "sampling": {"seconds": 2}},
-    "fills": {"operation": "gemm", "shapes": [2048], "kernels": ["shared_rect"],
-              "fills": list(FILLS), "modes": ["sustained"], "caches": ["hot"]},
-    "sustained": {"operation": "gram", "shapes": [3000], "modes": list(MODES), "caches": ["hot"]},
+    "fills": {"operation": "gemm", "shapes": [2048], "fills": list(FILLS), "modes": ["sustained"],
+              "caches": ["hot"], "kernels": ["shared_rect", "cublas_sgemm", TF32]},
+    "sustained": {"operation": "gram", "shapes": [3000], "fills": ["uniform"],
+                  "modes": list(MODES), "caches": ["hot"],
+                  "kernels": ["gram_register_tile", "cublas_dgemm", "cublas_dsyrk"]},
 }  # fmt: skip
 STEPS = ROOT / "scripts" / "steps"
 PEAKS = {"fp32_peak_tflops": 60.0, "fp64_peak_tflops": 30.0, "fp64_tensor_peak_tflops": 65.0}
@@ -90,7 +84,7 @@ DEVICE = PEAKS | {
     "cublas": "13.1.0",
     "cpu": "Imaginary CPU",
     "cores": 4,
-    "configuration": read_yaml(ROOT / "config" / "config.yaml") | {"sweeps": SWEEPS},
+    "configuration": DEFAULT | {"sweeps": SWEEPS},
 }
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -305,12 +299,14 @@ def ran_of(variant: Variant, shape: Shape, arch: str) -> str:
 
 
 def study_rows(variants: Sequence[Variant], gpu: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Hot kernel rows of STUDIES: less power for other fills, less speed when sustained."""
-    for sweep, (kernels, n, fills, modes) in STUDIES.items():
-        for variant in (v for v in variants if v.kernel.name in kernels):
-            shape = parse_shape(n, variant.kernel.operation)
-            row = point(variant, shape, gpu, ["hot"], rng)[0] | {"sweep": sweep}
-            for i, (fill, mode) in enumerate(itertools.product(fills, modes)):
+    """Hot kernel rows of the sweeps that vary an axis at one size: less power for other fills, less
+    speed when sustained."""
+    for name in ("fills", "sustained"):
+        sweep = SWEEPS[name]
+        for variant in (v for v in variants if v.kernel.name in sweep["kernels"]):
+            shape = parse_shape(sweep["shapes"][0], variant.kernel.operation)
+            row = point(variant, shape, gpu, ["hot"], rng)[0] | {"sweep": name}
+            for i, (fill, mode) in enumerate(itertools.product(sweep["fills"], sweep["modes"])):
                 own = {"fill": fill, "mode": mode}
                 if row["status"] == "ok" and mode == "sustained":
                     own |= span("kernel", "hot", row["time_ms"] * (1 + i / 20), shape)
@@ -348,7 +344,7 @@ def ratios(summary: pd.DataFrame) -> pd.DataFrame:
               for name, k in catalogue.items()}  # fmt: skip
     pairs = timed.assign(baseline=timed.kernel.map(rivals)).explode("baseline").merge(libraries)
     ratio = pairs.library_ms / pairs.time_ms
-    return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.99, ratio_high=ratio * 1.01)
+    return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.997, ratio_high=ratio * 1.003)
 
 
 def verified(variant: Variant, gpu: bool) -> Row:

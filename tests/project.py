@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from forked import Fork
+from forked import forked
 from support import CUDA_ENTRY, ROOT
 
 TINY = {
@@ -26,10 +25,8 @@ HERE = ("--cores", "2")  # run the jobs on this machine
 
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
 
-Running = Fork | subprocess.Popen[str]
 
-
-def wait_until(condition: Callable[[], object], running: Running) -> None:
+def wait_until(condition: Callable[[], object], running: subprocess.Popen[str]) -> None:
     """Until the condition holds or the process has ended; fails after a minute."""
     deadline = time.monotonic() + 60
     while not condition() and running.poll() is None:
@@ -111,22 +108,15 @@ class Project:
                 command, cwd=self.folder, text=True, env=self.environment | (environment or {}),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        return self.forked(command)
+        return forked(command, self.folder, self.environment)
 
-    def forked(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a fork of it with these arguments."""
-        with tempfile.NamedTemporaryFile("r") as said:
-            fork = Fork(command, self.folder, self.environment, Path(said.name))
-            try:
-                code = fork.wait()
-            except BaseException:  # a Ctrl-C, which the fork does not get
-                fork.kill()
-                raise
-            return subprocess.CompletedProcess(command, code, said.read())
-
-    def start(self, *arguments: str) -> Fork:
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        return Fork(self.command(*arguments), self.folder, self.environment, self.path("said"))
+        with self.path("said").open("w") as said:
+            return subprocess.Popen(
+                self.command(*arguments, program=SNAKEMAKE), cwd=self.folder, env=self.environment,
+                text=True, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""
@@ -161,12 +151,3 @@ class Project:
 
 Fresh = Callable[[], Project]
 Copy = Callable[[Project], Project]
-
-
-@dataclass
-class Faulty:
-    """A run with a kernel that does not compile and one with a wrong result."""
-
-    project: Project
-    code: int
-    said: str

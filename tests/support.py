@@ -105,8 +105,8 @@ def changed(configuration: Mapping[str, Any], changes: Mapping[str, Any]) -> dic
 
 
 def experiment(
-    *kernels: str, device: str = "cpu", catalogue: Path = DEFAULT_CATALOGUE, spread: bool = False,
-    **changes: Any,
+    *kernels: str, device: str = "cpu", catalogue: Path = DEFAULT_CATALOGUE, arch: str = "sm_90",
+    spread: bool = False, **changes: Any,
 ) -> Experiment:  # fmt: skip
     """A run of some kernels, or of all, with some keys of the configuration changed: `a__b` is key
     b of section a. It has one sweep of two small products unless `sweeps` says otherwise."""
@@ -117,15 +117,4 @@ def experiment(
     }
     configuration = changed(usual, {key.replace("__", "."): own for key, own in changes.items()})
     entries = the_catalogue() if catalogue == DEFAULT_CATALOGUE else load_catalogue(catalogue)
-    return Experiment(configuration, entries, device, ("sm_90",), spread)
-
-
-def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
-                     sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
-    """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys
-    of the sweep, and keys of the configuration changed, of a section some."""
-    own = {"operation": "gemm", "shapes": [*map(str, shapes)], "kernels": "all"} | (sweep or {})
-    whole = {key: DEFAULT[key] | value if isinstance(value, dict) else value
-             for key, value in changes.items()}  # fmt: skip
-    run = experiment(catalogue=catalogue, device=device, sweeps={"gemm": own}, **whole)
-    replace(run, architectures=(arch,)).write(path)
+    return Experiment(configuration, entries, device, (arch,), spread)

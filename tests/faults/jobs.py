@@ -1,6 +1,5 @@
 """Projects of C kernels that record how often they are called, and what becomes of their runs."""
 
-import json
 import os
 import signal
 import time
@@ -8,10 +7,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-import pandas as pd
 import psutil
 from project import Project
-from pytest import approx
 
 COUNTED = Path(__file__).with_name("counted.c").read_text()
 # In the place of `// mistake`; what is late shows only where nothing was verified before.
@@ -29,7 +26,6 @@ SAMPLING = {"minimum": 6, "maximum": 6, "interval": 1e-12, "seconds": 60, "copy_
 SHAPES = (40, 41, 42, 43, 44, 45, 46, 47)
 CALLS = 7  # of a point: the first, and six samples
 MEASURED = "results/local/measured/gemm/counted"
-WORKERS = os.cpu_count() or 1
 
 
 def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
@@ -50,25 +46,6 @@ def calls_of(project: Project) -> Counter[int]:
     """The calls that COUNTED wrote down, by m."""
     calls = project.path("calls")
     return Counter(map(int, calls.read_text().split())) if calls.exists() else Counter()
-
-
-def journalled(journal: Path) -> dict[int, list[float]]:
-    """The kernel's samples of each journalled point, by m."""
-    entries = {int(path.name.split("x")[0]): path for path in journal.glob("[0-9]*.json")}
-    return {
-        m: next(times for _, phase, _, times in json.loads(path.read_text())["times"]
-                if phase == "kernel")
-        for m, path in entries.items()
-    }  # fmt: skip
-
-
-def kept(samples: pd.DataFrame, finished: dict[int, list[float]]) -> bool:
-    """Whether the samples contain what the journal had."""
-    timed = samples[samples.phase == "kernel"]
-    return all(
-        timed[timed.m == m].time_ms.tolist() == approx(times, rel=1e-12)
-        for m, times in finished.items()
-    )
 
 
 def measured_again(calls: Counter[int]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jobs import CALLS, MEASURED, SHAPES, calls_of, measured_again, one_error
 from made_up_data import publishable
-from support import ROOT, write_experiment
+from support import experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
@@ -65,8 +65,7 @@ def test_a_full_disk_under_snakemake(new_project):
 def test_a_full_folder_for_temporary_files(tmp_path, monkeypatch, command):
     """That is no kernel that does not compile, which would be a result and not tried again."""
     folder, build, run = tmp_path / "full", tmp_path / "build", tmp_path / "run.json"
-    names = ["cpu_loop", "naive/16"]
-    write_experiment(run, ROOT / "kernels" / "catalogue.yaml", "cpu", 64, kernels=names)
+    experiment("cpu_loop", "naive/16").write(run)
     monkeypatch.setenv(cache.PLACE, "")
     common = ["--experiment", run, "--build", build]
     compiling = ["compile", *common, "--arch", "host", "cpu_loop"]

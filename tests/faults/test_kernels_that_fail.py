@@ -26,14 +26,11 @@ def cuda_kernels(project: Project, *names: str) -> str:
     return "".join(project.add_kernel(name, source) for name, source in spoilt.items())
 
 
-def test_bad_kernels_under_snakemake(new_project, command):
+def test_bad_kernels_under_snakemake(new_project):
     project = new_project("counted", "endless", "stray", "behind", limits=LIMITS)
     project.edit("kernels/test.yaml", cuda_kernels(project, *CUDA))
     project.done("results/local/summary.csv")
-    data = project.path("results/local")
-    command("verdict", "--data", data, "--report", "report.pdf", "--output", data / "verdict.txt")
-    verdict = (data / "verdict.txt").read_text()
-    summary = read_table("summary.csv", data / "summary.csv")
+    summary = read_table("summary.csv", project.path("results/local/summary.csv"))
     for name, reason in {
         "endless": "the launch did not finish within 3 s",
         "stray": "the launch failed: it died of SIGSEGV",
@@ -41,10 +38,9 @@ def test_bad_kernels_under_snakemake(new_project, command):
         "endless_cu": "the launch did not finish within 3 s",
         "stray_cu": "invalid access in block",
     }.items():
-        assert f"{name}: {reason}" in verdict
         rows = summary[summary.variant == name]
-        assert set(rows.m) == set(SHAPES)
-        assert set(rows.status) == {"failed"}
+        assert set(rows.m) == set(SHAPES) and set(rows.status) == {"failed"}
+        assert rows.reason.str.startswith(f"verification: {reason}").all()
     good = summary[(summary.variant == "counted") & (summary.phase == "kernel")]
     assert [*good.m] == [*SHAPES]
     assert set(good.status) == {"ok"}

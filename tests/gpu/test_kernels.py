@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
+from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, experiment
 
 from matmul_sweep.build.binaries import compile_instruments
 from matmul_sweep.catalogue.entries import Variant
@@ -91,8 +91,9 @@ class Job:
     def experiment(self, *shapes: str, **changes: Any) -> list[object]:
         """The options that say what is measured of which binaries."""
         path = self.folder / "experiment.json"
+        changes = {"sweeps": {"gemm": {"operation": "gemm", "shapes": [*shapes]}}} | changes
         arch = self.gpu.architecture
-        write_experiment(path, self.catalogue, "gpu", *shapes, arch=arch, **changes)
+        experiment(catalogue=self.catalogue, device="gpu", arch=arch, **changes).write(path)
         return ["--experiment", path, "--build", self.build, "--records", self.folder / "records"]
 
     def measured(
@@ -101,9 +102,9 @@ class Job:
         """Points, samples, states and facts of measure.py, which verifies the variant first and
         ends with exit code 0."""
         brief = {"minimum": 6, "maximum": 12, "seconds": 0.2, "copy_seconds": 0.02}
-        changes["sampling"] = brief | changes.get("sampling", {})
+        changes |= {f"sampling__{key}": value for key, value in brief.items()}
         variant = load_catalogue(self.catalogue).variant(name)
-        given = {"kernels": [variant.name], "sweep": {"copies": "all"}}
+        given = {"kernels": [variant.name], "sweeps__gemm__copies": "all"}
         done = run_script(
             "measure", "gpu", "--sweep", "gemm", *self.experiment(*shapes, **given, **changes),
             "--journal", self.folder / "journal", "--output", self.folder / "measured",
@@ -132,10 +133,10 @@ def bad(gpu: Gpu, tmp_path: Path) -> Callable[[str], Job]:
         (tmp_path / "mine.cu").write_text(source)
         path, arch = tmp_path / "catalogue.yaml", gpu.architecture
         path.write_text(yaml.safe_dump({"mine": CUDA_ENTRY, "cublas_sgemm": LIBRARY}))
-        experiment = tmp_path / "compiled.json"
-        write_experiment(experiment, path, "gpu", 64, arch=arch)
+        compiled = tmp_path / "compiled.json"
+        experiment(catalogue=path, device="gpu", arch=arch).write(compiled)
         done = run_script(
-            "compile", "mine", "--experiment", experiment, "--arch", arch, "--build", tmp_path
+            "compile", "mine", "--experiment", compiled, "--arch", arch, "--build", tmp_path
         )
         assert done.returncode == 0, done.stderr
         assert read_json(tmp_path / arch / "mine" / "mine.json")["status"] == "ok"
@@ -187,7 +188,7 @@ def test_alone_a_kernel_has_six_blocks_beside_those_of_the_library(job):
 def test_every_fill_mode_and_cache_is_a_point_with_its_states(job):
     axes = {"fills": ["uniform", "normal"], "modes": ["burst", "sustained"],
             "caches": ["hot", "cold"],
-            "sampling": {"warm_seconds": 0, "load_seconds": 0.3}}  # fmt: skip
+            "sampling__warm_seconds": 0, "sampling__load_seconds": 0.3}  # fmt: skip
     points, samples, states, _ = job.measured("shared_rect", "300x200x100", "4096", **axes)
     timed = points[points.phase == "kernel"]
     case = ["m", "fill", "mode", "cache"]
@@ -212,7 +213,7 @@ def test_every_fill_mode_and_cache_is_a_point_with_its_states(job):
 def test_a_hot_card_is_waited_for_within_the_budget(job):
     if not job.gpu.nvml:
         pytest.skip("NVML does not answer here")
-    changes = {"limits": {"cool_celsius": 1, "cool_seconds": 2}, "sampling": {"warm_seconds": 0}}
+    changes = {"limits__cool_celsius": 1, "limits__cool_seconds": 2, "sampling__warm_seconds": 0}
     points, _, _, facts = job.measured("naive", "32", "64", "96", **changes)
     assert set(points.status) == {"ok"}
     assert 2 <= facts["split"]["cooling_s"] < 4
@@ -237,7 +238,7 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job):
 def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest(bad, source, reason, caches):
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
-    start, how = time.perf_counter(), {"limits": {"hang_seconds": 3}, "caches": caches}
+    start, how = time.perf_counter(), {"limits__hang_seconds": 3, "caches": caches}
     points, samples, _, facts = bad(source).measured("mine", "64", "128", "256", **how)
     assert time.perf_counter() - start < 60
     assert set(points[points.m == 64].status) == {"ok"}
@@ -262,9 +263,9 @@ def test_a_kernel_that_is_right_once_is_a_failed_row(bad, source, cache):
 
 def verified(job: Job, *shapes: str, **changes: Any) -> pd.DataFrame:
     """The table of verify.py, on the GPU, of kernel `mine`."""
-    sweep = {"verify_shapes": [*shapes]}
     output = job.folder / "verified.csv"
-    options = job.experiment("64", kernels=["mine"], sweep=sweep, **changes)
+    changes |= {"kernels": ["mine"], "sweeps__gemm__verify_shapes": [*shapes]}
+    options = job.experiment("64", **changes)
     done = run_script("verify", "gemm", *options, "--output", output)
     assert done.returncode == 0, done.stdout + done.stderr
     return read_table("verification.csv", output)
@@ -272,7 +273,7 @@ def verified(job: Job, *shapes: str, **changes: Any) -> pd.DataFrame:
 
 def test_verification_and_multiply_give_up_a_launch_that_never_ends(bad):
     job, reason = bad(ENDLESS), "the launch did not finish within 3 s"
-    table = verified(job, "128", "256", limits={"hang_seconds": 3}).set_index("m")
+    table = verified(job, "128", "256", limits__hang_seconds=3).set_index("m")
     assert table.reason[128] == reason
     assert table.reason[256] == f"not run: at 128x128x128 {reason}"
     assert set(table.status.drop([128, 256])) == {"ok"}

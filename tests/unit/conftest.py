@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from host_card import card  # noqa: F401
 from made_up_data import made_up
 from support import Entry, WriteCatalogue, the_catalogue
 

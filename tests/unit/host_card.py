@@ -17,6 +17,7 @@ from matmul_sweep.launch import combine, device, driver, products, tensor_maps
 CONTEXT = 77
 SINGLE = np.float32
 NAN = np.nan
+TURNED = {"columns": (-1, -2), "interleaved": (0, 1)}  # axes
 AROUND = 99  # in memory that is no array's
 
 
@@ -162,10 +163,10 @@ def whole_numbers(*shape: int, dtype: Any = SINGLE, seed: int = 0) -> np.ndarray
 
 
 def laid(array: np.ndarray, how: str) -> np.ndarray:
-    """The same numbers, in memory of their own: row-major, column-major, with gaps between rows,
-    or from an odd address on."""
-    if how == "columns":
-        return laid(array.swapaxes(-1, -2), "rows").swapaxes(-1, -2)
+    """The same numbers, in memory of their own: row-major, column-major, with the rows of a stack's
+    matrices in turn, with gaps between rows, or from an odd address on."""
+    if how in TURNED:
+        return laid(array.swapaxes(*TURNED[how]), "rows").swapaxes(*TURNED[how])
     *before, columns = array.shape
     room = (*before, columns + 4 * (how == "gaps"))
     memory = np.full(math.prod(room) + 64, AROUND, array.dtype)
@@ -182,7 +183,8 @@ def touched(array: np.ndarray) -> int:
     return np.count_nonzero(array != AROUND)
 
 
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     """The card, as long as a test takes."""
     made = Card()
     monkeypatch.setattr(driver, "library", lambda: made)

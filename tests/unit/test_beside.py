@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from made_up_data import DEVICE, beside_a_card, made_up
-from test_charts import lines_in, words_of
+from test_charts import words_of
 
 from matmul_sweep.experiment.dataset.selection import Results, squares
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
@@ -29,7 +29,7 @@ def card_times(results: Results, kernel: str) -> dict[int, float]:
 
 def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results):
     made = FIGURES["time_loglog"](results)
-    lines = lines_in(made.axes[0])
+    lines = style.named_lines(made.axes[0])
     assert lines.keys() >= {"cpu_loop", "cpu_blas", "naive", "shared", "sgemm", "cublas_sgemm"}
     marks = {name: line.get_gid() for name, line in lines.items()}
     assert marks["naive"] == marks["sgemm"] == marks["cublas_sgemm"] == style.PUBLISHED
@@ -45,7 +45,7 @@ def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results):
 def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(results, tmp_path):
     card = made_up(tmp_path, kernels=["cublas_sgemm"], device=DEVICE | {"gpu": "My GPU"})
     made = FIGURES["time_milliseconds"](replace(card, others=results.others))
-    lines = lines_in(made.axes[0])
+    lines = style.named_lines(made.axes[0])
     assert lines["naive"].get_gid() == style.PUBLISHED and lines["cublas_sgemm"].get_gid() is None
     title = " ".join(made.get_suptitle().split())
     assert "(naive on Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
@@ -53,7 +53,7 @@ def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(results, tmp_p
 
 def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results):
     axes = FIGURES["time_milliseconds"](results).axes
-    slow = lines_in(axes[0])["cpu_blas"].get_ydata().max()
+    slow = style.named_lines(axes[0])["cpu_blas"].get_ydata().max()
     assert 4.7 < axes[0].get_ylim()[1] < 6 < slow * 100  # the document's largest is 4.70 ms
 
 

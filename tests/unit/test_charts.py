@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import TF32, failed, made_up, speed_up_tf32, where
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -34,14 +33,10 @@ GPU_ONLY = {"tile_width", "copies", "ladder", "gram_ladder"}
 pytestmark = pytest.mark.slow
 
 
-def lines_in(*axes: Axes) -> dict[str, Line2D]:
-    """The data lines of these panels, by the name that they were drawn under."""
-    return {name: line for ax in axes for name, line in style.named_lines(ax).items()}
-
-
 def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
-    """Those of one panel of a figure, or of all."""
-    return lines_in(*(figure.axes if panel is None else [figure.axes[panel]]))
+    """The data lines of a panel of a figure, or of all, by the name that they were drawn under."""
+    panels = figure.axes if panel is None else [figure.axes[panel]]
+    return {name: line for ax in panels for name, line in style.named_lines(ax).items()}
 
 
 def words_of(figure: Figure) -> str:
@@ -111,7 +106,8 @@ def test_a_colour_has_one_meaning(results, drawn):
 
 def test_points_are_named_in_the_order_of_their_rates(results, drawn):
     (ax,) = drawn["accuracy"].axes
-    rates = {results.title(name): line.get_xdata()[0] for name, line in lines_in(ax).items()}
+    lines = lines_of(drawn["accuracy"]).items()
+    rates = {results.title(name): line.get_xdata()[0] for name, line in lines}
     named = [rates[text.get_text()] for text in sorted(ax.texts, key=lambda text: text.xy[1])]
     assert named == sorted(named) and len(named) > 2
 
@@ -179,7 +175,7 @@ def test_panels_on_one_axis_hold_the_points_of_all(tmp_path):
     for ax in FIGURES["gram_time"](made_up(tmp_path, shapes=shapes)).axes[:2]:
         low, high = ax.get_ylim()
         assert low == 0
-        assert all((line.get_ydata() <= high).all() for line in lines_in(ax).values())
+        assert all((line.get_ydata() <= high).all() for line in style.named_lines(ax).values())
 
 
 def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(command, tmp_path):

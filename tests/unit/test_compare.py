@@ -20,7 +20,7 @@ from matmul_sweep.experiment.dataset.changes import (
     compare_variants,
     judged,
 )
-from matmul_sweep.experiment.dataset.tables import RATIO, TIMES, read_table, write_table
+from matmul_sweep.experiment.dataset.tables import TIMES
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 SHARED = ["shared/32", "shared/16"]
@@ -53,10 +53,6 @@ def pair(
     """Two data sets of a few kernels that differ in what `a` and `b` do to their times."""
     for name, change, device in (("a", a, None), ("b", b, device_b)):
         made_up(folder / name, change=change, device=device, **{"kernels": FEW} | more)
-        path = folder / name / "ratios.csv"
-        ratios = read_table("ratios.csv", path)
-        ends = dict(zip(RATIO[1:], (ratios.ratio * 0.997, ratios.ratio * 1.003), strict=True))
-        write_table(ratios.assign(**ends), "ratios.csv", path)
     return folder / "a", folder / "b"
 
 

@@ -18,6 +18,7 @@ from matmul_sweep.experiment.dataset.tables import (
     FIRST,
     TABLES,
     Column,
+    read_folder,
     read_table,
     version_of,
     write_rows,
@@ -192,6 +193,10 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
     (tmp_path / "device.json").symlink_to("device.json")
     with pytest.raises(UserError, match=r"device\.json: Too many levels of symbolic links"):
         read_json(tmp_path / "device.json")
+    (tmp_path / "device.json").unlink()
+    (tmp_path / "device.json").write_text("[]")
+    with pytest.raises(UserError, match=r"device\.json: not a mapping"):
+        read_folder(tmp_path)
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -3,12 +3,12 @@
 import inspect
 import re
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from host_card import Card, Given, installed, laid, whole_numbers
+from host_card import Given, laid, whole_numbers
 from support import ROOT, documented_python
 
 import matmul_sweep
@@ -41,11 +41,6 @@ def test_muons_step_brings_all_singular_values_near_one(step):
         values = a * values + b * values**3 + c * values**5
     assert values.min() > 0.6 and values.max() < 1.3
     np.testing.assert_allclose(step(x), left * values @ right, rtol=1e-9, atol=1e-12)
-
-
-@pytest.fixture
-def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
-    yield from installed(monkeypatch)
 
 
 def test_the_first_products_of_the_documents(card):

@@ -12,10 +12,8 @@ from test_tables import typeset
 
 from matmul_sweep.catalogue.architectures import WARP
 from matmul_sweep.catalogue.layout import Layout
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import TIMES
 from matmul_sweep.experiment.report.facts.ladder import gain, ladder
-from matmul_sweep.process.errors import UserError
 
 GEMM = {"gemm": (320, 1024)}
 # A layout is that of a kernel; the catalogue refuses a tiling that it does not cover.
@@ -44,20 +42,6 @@ def test_threads_cover_their_tile_once(variant):
     threads = layout.threads // layout.teams
     covered = [place for t in range(threads) for place in results_of(layout, t)]
     assert sorted(covered) == list(itertools.product(*map(range, layout.tile)))
-
-
-@pytest.mark.parametrize(
-    ("layout", "reason"),
-    [
-        ({"thread": [2, 2]}, "256 threads of 2×2 results do not cover a tile of 16×16"),
-        ({"thread": [3, 1]}, "3×1 does not divide 16×16"),
-        ({"piece": [1, 32]}, "1×32 does not divide 16×16"),
-        ({"warp": [16, 16]}, "32 threads of 1×1 results do not cover a tile of 16×16"),
-    ],
-)
-def test_a_layout_that_does_not_cover_the_tile_is_refused(entry, write_catalogue, layout, reason):
-    with pytest.raises(UserError, match=reason):
-        load_catalogue(write_catalogue({"mine": entry(layout=layout)}))
 
 
 def steps(folder: Path, kernels: list[str], shapes: Any = GEMM, **options: Any) -> dict[str, Any]:

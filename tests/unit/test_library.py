@@ -4,13 +4,12 @@ import functools
 import itertools
 import threading
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from emulated import build_text
-from host_card import CONTEXT, NAN, SINGLE, Card, Given, installed, laid, touched, whole_numbers
+from host_card import CONTEXT, NAN, SINGLE, Given, laid, touched, whole_numbers
 from support import the_catalogue
 
 import matmul_sweep
@@ -26,13 +25,8 @@ LAYOUTS = ("rows", "columns", "gaps", "odd")
 FACTORS = [(1, 0), (2, 0), (1, 3), (-2, 1), (0, 2), (0, 0)]
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
-    yield from installed(monkeypatch)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_numpys_arrays_go_to_the_card_and_back(calls, dtype):
+def test_numpys_arrays_go_to_the_card_and_back(card, dtype):
     a, b = whole_numbers(5, 7, dtype=dtype), whole_numbers(7, 6, dtype=dtype, seed=1)
     c = matmul_sweep.gemm(a, b)
     assert c.dtype == a.dtype
@@ -41,12 +35,12 @@ def test_numpys_arrays_go_to_the_card_and_back(calls, dtype):
     assert matmul_sweep.gemm(a, b, out, alpha=2, beta=-1) is out
     np.testing.assert_array_equal(out, 2 * (a @ b) - 1)
     np.testing.assert_array_equal(matmul_sweep.gram(a), a.T @ a)
-    assert not calls.memory
+    assert not card.memory
 
 
 @pytest.mark.parametrize("layout_of_a", LAYOUTS)
 @pytest.mark.parametrize("layout_of_b", LAYOUTS)
-def test_matrices_lie_in_any_way(calls, layout_of_a, layout_of_b):
+def test_matrices_lie_in_any_way(card, layout_of_a, layout_of_b):
     a = laid(whole_numbers(9, 5), layout_of_a)
     b = laid(whole_numbers(5, 8, seed=1), layout_of_b)
     for layout, (alpha, beta) in itertools.product(LAYOUTS, FACTORS):
@@ -56,45 +50,30 @@ def test_matrices_lie_in_any_way(calls, layout_of_a, layout_of_b):
         np.testing.assert_array_equal(out, alpha * (a @ b) + (beta * before if beta else 0))
         assert touched(out) <= out.size
     np.testing.assert_array_equal(matmul_sweep.gemm(Given(a), Given(b)).array, a @ b)
-    assert not calls.memory
+    assert not card.memory
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("layout_of_d", LAYOUTS)
-def test_d_is_added_in_any_layout(calls, layout, layout_of_d, dtype):
-    a = laid(whole_numbers(8, 8, dtype=dtype), layout)
-    b = laid(whole_numbers(8, 16, dtype=dtype, seed=1), layout)
-    symmetric = whole_numbers(8, 8, dtype=dtype, seed=2)
-    for product, exact, d in (
-        (lambda *out, **options: matmul_sweep.gemm(Given(a), Given(b), *out, **options), a @ b,
-         whole_numbers(8, 16, dtype=dtype, seed=3)),
-        (lambda *out, **options: matmul_sweep.gram(Given(a), *out, **options), a.T @ a,
-         symmetric + symmetric.T),
-    ):  # fmt: skip
+@pytest.mark.parametrize("layout_of_d", [*LAYOUTS, "interleaved"])
+def test_d_is_added_in_any_layout(card, layout, layout_of_d, dtype):
+    draw = functools.partial(whole_numbers, dtype=dtype)
+    shapes = ((8, 8), (8, 16), (3, 8, 8))
+    a, b, stack = (laid(draw(*shape, seed=i), layout) for i, shape in enumerate(shapes))
+    symmetric, of_stack = draw(8, 8, seed=3), draw(3, 8, 8, seed=4)
+    for product, factors, exact, d in (
+        (matmul_sweep.gemm, (a, b), a @ b, draw(8, 16, seed=3)),
+        (matmul_sweep.gram, (a,), a.T @ a, symmetric + symmetric.T),
+        (matmul_sweep.gemm, (stack, a), stack @ a, of_stack),
+        (matmul_sweep.gemm, (stack, stack), stack @ stack, of_stack),
+    ):
         for alpha, beta in FACTORS:
             given = laid(d if beta else np.full(d.shape, NAN, dtype), layout_of_d)
             options = {"d": Given(given), "alpha": alpha, "beta": beta}
             out = laid(np.full(d.shape, NAN, dtype), layout)
-            product(Given(out), **options)
+            product(*map(Given, factors), out=Given(out), **options)
             np.testing.assert_array_equal(out, alpha * exact + beta * d)
-            np.testing.assert_array_equal(product(**options).array, out)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("layout_of_d", [*LAYOUTS, "interleaved"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_stack_has_a_stack_of_ds(calls, dtype, layout, layout_of_d):
-    a, d = (whole_numbers(3, 8, 8, dtype=dtype, seed=seed) for seed in (0, 2))
-    if layout_of_d == "interleaved":
-        given = laid(d.swapaxes(0, 1), "rows").swapaxes(0, 1)
-    else:
-        given = laid(d, layout_of_d)
-    for b in (whole_numbers(8, 8, dtype=dtype, seed=1), whole_numbers(3, 8, 8, dtype=dtype)):
-        own = Given(laid(a, layout)), Given(laid(b, layout))
-        for alpha, beta in FACTORS:
-            made = matmul_sweep.gemm(*own, d=Given(given), alpha=alpha, beta=beta).array
-            np.testing.assert_array_equal(made, alpha * (a @ b) + beta * d)
+            np.testing.assert_array_equal(product(*map(Given, factors), **options).array, out)
 
 
 # How D is given, and what a float32 product takes beside its kernel: launches, pieces of memory.
@@ -112,7 +91,7 @@ ADDITIONS = [
 
 
 @pytest.mark.parametrize(("options", "passes", "memory"), ADDITIONS)
-def test_what_an_addition_costs(calls, options, passes, memory):
+def test_what_an_addition_costs(card, options, passes, memory):
     a, b, c = (laid(whole_numbers(8, 8, seed=seed), "rows") for seed in range(3))
     out, d = Given(c), options.pop("d", None)
     addend = laid(whole_numbers(8, 8, seed=3), d) if d and d != "c" else c.copy()
@@ -120,7 +99,7 @@ def test_what_an_addition_costs(calls, options, passes, memory):
     expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * addend
     matmul_sweep.gemm(Given(a), Given(b), out, d=given, **options)
     np.testing.assert_array_equal(c, expected)
-    assert (len(calls.launched) - 1, calls.allocated) == (passes, memory)
+    assert (len(card.launched) - 1, card.allocated) == (passes, memory)
 
 
 # A bfloat16 product and what its kernels are; `x` is row-major.
@@ -136,14 +115,14 @@ IN_THE_STORE = [
 
 
 @pytest.mark.parametrize(("product", "launched"), IN_THE_STORE)
-def test_bfloat16_is_scaled_and_added_in_the_kernels_store(calls, product, launched):
+def test_bfloat16_is_scaled_and_added_in_the_kernels_store(card, product, launched):
     x = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
     product(x, Given(laid(np.ones((8, 8), "bfloat16"), "rows")))
-    assert calls.launched == launched
+    assert card.launched == launched
 
 
 @pytest.mark.parametrize("alpha", [1, 0])
-def test_without_terms_or_alpha_only_d_is_left(calls, alpha):
+def test_without_terms_or_alpha_only_d_is_left(card, alpha):
     x = np.full((8, 0 if alpha else 8), NAN, "bfloat16")
     d = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
     made = matmul_sweep.gram(Given(x.T), d=Given(d), alpha=alpha, beta=3).array
@@ -162,37 +141,37 @@ STACKS = [
 
 @pytest.mark.parametrize(("left", "right", "count"), STACKS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_stacks(calls, left, right, count, layout):
+def test_stacks(card, left, right, count, layout):
     a, b = laid(whole_numbers(*left), layout), laid(whole_numbers(*right, seed=1), layout)
     made = matmul_sweep.gemm(Given(a), Given(b)).array
     np.testing.assert_array_equal(made, a @ b)
     if layout == "rows":
-        assert len(calls.launched) == count
+        assert len(card.launched) == count
     out = np.zeros_like(made)
     matmul_sweep.gemm(Given(a), Given(b), Given(out))
     np.testing.assert_array_equal(out, made)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
-def test_empty_matrices(calls, m, n, k):
+def test_empty_matrices(card, m, n, k):
     a, b = np.zeros((m, k), SINGLE), np.zeros((k, n), SINGLE)
     np.testing.assert_array_equal(matmul_sweep.gemm(a, b), a @ b)
     out = np.ones((m, n), SINGLE)
     np.testing.assert_array_equal(matmul_sweep.gemm(a, b, out, beta=2), 2 * np.ones((m, n)))
 
 
-def test_the_second_call_writes_addresses_and_launches(calls):
+def test_the_second_call_writes_addresses_and_launches(card):
     a, b = (Given(laid(whole_numbers(8, 8, seed=seed), "rows")) for seed in (0, 1))
     matmul_sweep.gemm(a, b)
-    asked = len(known.requests), len(calls.functions)
-    calls.launched.clear()
+    asked = len(known.requests), len(card.functions)
+    card.launched.clear()
     other = Given(laid(whole_numbers(8, 8, seed=2), "rows"))
     np.testing.assert_array_equal(matmul_sweep.gemm(other, b).array, other.array @ b.array)
-    assert (len(known.requests), len(calls.functions)) == asked
-    assert len(calls.launched) == 1
+    assert (len(known.requests), len(card.functions)) == asked
+    assert len(card.launched) == 1
 
 
-def test_copies_are_told_of_once(calls):
+def test_copies_are_told_of_once(card):
     a, b = whole_numbers(6, 6), whole_numbers(6, 6, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -205,26 +184,26 @@ def test_copies_are_told_of_once(calls):
 
 
 @pytest.mark.parametrize(("kernel", "loaded"), [("streamed", 2), ("pipelined", 1)])
-def test_streams_do_not_share_a_kernels_variables(calls, kernel, loaded):
+def test_streams_do_not_share_a_kernels_variables(card, kernel, loaded):
     """`streamed` leaves sums and flags in global memory, which is a module's."""
     for stream in (5, 6, 5):
         matmul_sweep.gemm(*[Given(whole_numbers(8, 8), stream) for _ in range(3)], kernel=kernel)
-    assert sum(function == "" for _, function in calls.functions) == loaded
+    assert sum(function == "" for _, function in card.functions) == loaded
 
 
 @pytest.mark.parametrize(
     ("streams", "launched", "waits"),
     [((5, 5, 5), 5, []), ((5, 6, 7), 7, [(7, 6), (7, 5)]), ((5, None, None), 5, [])],
 )
-def test_c_s_stream_waits_for_those_of_the_inputs(calls, monkeypatch, streams, launched, waits):
+def test_c_s_stream_waits_for_those_of_the_inputs(card, monkeypatch, streams, launched, waits):
     found: list[tuple[int, int]] = []
     monkeypatch.setattr(kinds, "wait_for", lambda *pair: found.append(pair))
     matmul_sweep.gemm(*[Given(laid(whole_numbers(8, 8), "rows"), stream) for stream in streams])
-    assert (calls.stream, found) == (launched, waits)
+    assert (card.stream, found) == (launched, waits)
 
 
-def test_threads_do_not_write_into_one_anothers_launches(calls):
-    calls.slow = 0.002
+def test_threads_do_not_write_into_one_anothers_launches(card):
+    card.slow = 0.002
     pairs = [(whole_numbers(8, 8, seed=i), whole_numbers(8, 8, seed=i + 9)) for i in range(4)]
     results: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -252,10 +231,10 @@ def test_threads_do_not_write_into_one_anothers_launches(calls):
         ({}, ("gram_tensor_direct",)),
     ],
 )
-def test_gram_in_float64_multiplies_in_several_ways(calls, own, launches):
+def test_gram_in_float64_multiplies_in_several_ways(card, own, launches):
     a = whole_numbers(150, 40, dtype=np.float64)
     c = matmul_sweep.gram(Given(laid(a, "rows")), **own)
-    assert calls.launched == [*launches]
+    assert card.launched == [*launches]
     np.testing.assert_array_equal(c.array, a.T @ a)
 
 
@@ -275,32 +254,32 @@ def test_a_large_gram_goes_by_bytes_where_that_is_exact_enough(accuracy, arch, b
     assert (part.name if part.kernel.arithmetic == "residues" else None) == by_bytes
 
 
-def test_without_memory_for_a_workspace_the_exact_kernel_runs(calls, monkeypatch):
+def test_without_memory_for_a_workspace_the_exact_kernel_runs(card, monkeypatch):
     zeros = Given(np.zeros((1024, 1024), SINGLE))
     illegal_address = 700
     for code, error in ((driver.OUT_OF_MEMORY, MemoryError), (illegal_address, driver.DriverError)):
         with monkeypatch.context() as failing:
-            failing.setattr(calls, "cuMemAllocAsync", lambda *_, code=code: code, raising=False)
+            failing.setattr(card, "cuMemAllocAsync", lambda *_, code=code: code, raising=False)
             with pytest.raises(error):
                 matmul_sweep.gemm(zeros, zeros, kernel="three_products")
             if error is MemoryError:
                 with pytest.warns(UserWarning, match="takes the kernel that needs less"):
                     matmul_sweep.gemm(zeros, zeros)
-                assert calls.launched.pop() == "streamed"
+                assert card.launched.pop() == "streamed"
             else:
                 with pytest.raises(error):
                     matmul_sweep.gemm(zeros, zeros)
     matmul_sweep.gemm(zeros, zeros)
-    assert calls.launched[-1] == "three_products"
+    assert card.launched[-1] == "three_products"
 
 
-def test_kernels_can_be_compiled_ahead(calls):
+def test_kernels_can_be_compiled_ahead(card):
     matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
-    assert len(calls.compiled) == 2
+    assert len(card.compiled) == 2
     matmul_sweep.prepare([(48, 32)])  # gram of float32
-    assert len(calls.compiled) == 3
+    assert len(card.compiled) == 3
     matmul_sweep.prepare([(1001, 999)], "bfloat16")  # 999 rows of 1001 for AAᵀ
-    plain, adding = sorted(calls.compiled[3:])
+    plain, adding = sorted(card.compiled[3:])
     assert plain.startswith("gram_padded_bf16") and adding == f"{plain}-adds"
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. If ")
 
@@ -319,10 +298,10 @@ def test_kernels_can_be_compiled_ahead(calls):
         ([(64, 64, 64)], {"kernel": "nothing"}, ValueError, "nothing"),
     ],
 )
-def test_what_cannot_be_compiled_ahead_is_told(calls, shapes, options, error, words):
+def test_what_cannot_be_compiled_ahead_is_told(card, shapes, options, error, words):
     with pytest.raises(error, match=words):
         matmul_sweep.prepare(shapes, **options)
-    assert calls.compiled == []
+    assert card.compiled == []
 
 
 def square(**changes: Any) -> Given:
@@ -366,53 +345,53 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arrays", "options", "error", "words"), MISTAKES)
-def test_a_mistake_is_a_sentence_and_nothing_is_launched(calls, arrays, options, error, words):
+def test_a_mistake_is_a_sentence_and_nothing_is_launched(card, arrays, options, error, words):
     with pytest.raises(error, match=words):
         matmul_sweep.gemm(*arrays, **options)
-    assert calls.launched == []
+    assert card.launched == []
 
 
-def test_a_card_that_does_not_run_the_kernel_that_is_named(calls):
-    calls.major = 8
+def test_a_card_that_does_not_run_the_kernel_that_is_named(card):
+    card.major = 8
     with pytest.raises(RuntimeError, match=r"three_products.* needs compute capability 9.0a, not"):
         matmul_sweep.gemm(square(), square(), kernel="three_products")
-    assert calls.launched == []
+    assert card.launched == []
     matmul_sweep.gemm(square(), square())
 
 
-def test_memory_that_does_not_suffice_for_numpys_arrays(calls, monkeypatch):
-    monkeypatch.setattr(calls, "cuMemAlloc_v2", lambda *_: driver.OUT_OF_MEMORY, raising=False)
+def test_memory_that_does_not_suffice_for_numpys_arrays(card, monkeypatch):
+    monkeypatch.setattr(card, "cuMemAlloc_v2", lambda *_: driver.OUT_OF_MEMORY, raising=False)
     a, out = np.zeros((4, 4), SINGLE), np.ones((4, 4), SINGLE)
     with pytest.raises(MemoryError):
         matmul_sweep.gemm(a, a, out)
-    assert (out == 1).all() and calls.launched == []
+    assert (out == 1).all() and card.launched == []
 
 
-def test_memory_of_the_cpu_that_calls_itself_cudas(calls, monkeypatch):
+def test_memory_of_the_cpu_that_calls_itself_cudas(card, monkeypatch):
     monkeypatch.setitem(kinds.KINDS, Given.__module__, kinds.Kind)
     monkeypatch.setattr(
-        calls, "cuPointerGetAttribute", lambda *_: kinds.INVALID_VALUE, raising=False
+        card, "cuPointerGetAttribute", lambda *_: kinds.INVALID_VALUE, raising=False
     )
     with pytest.raises(ValueError, match=r"not ones on the CPU$"):
         matmul_sweep.gemm(square(), square(), square())
 
 
-def test_each_gpu_has_its_own_kernels(calls, monkeypatch):
+def test_each_gpu_has_its_own_kernels(card, monkeypatch):
     """A product of arrays on the second one, while the first is current."""
     entered = list[int]()
     note = lambda context: entered.append(context.value) or 0  # noqa: E731
-    monkeypatch.setattr(calls, "cuCtxPushCurrent_v2", note, raising=False)
+    monkeypatch.setattr(card, "cuCtxPushCurrent_v2", note, raising=False)
     for which in (0, 1):
         a = Given(laid(whole_numbers(8, 8), "rows"), device=which)
         made = matmul_sweep.gemm(a, a)
         np.testing.assert_array_equal(made.array, a.array @ a.array)
         assert made.device == which
     assert entered[-1] == CONTEXT + 1
-    loaded = [source for source, function in calls.functions if not function]
+    loaded = [source for source, function in card.functions if not function]
     assert len(loaded) == 2 and len({*loaded}) == 1
 
 
-def test_columns_beside_one_another_are_apart(calls):
+def test_columns_beside_one_another_are_apart(card):
     both = np.zeros((4, 8), SINGLE)
     both[:, :4] = whole_numbers(4, 4)
     a, out = both[:, :4], both[:, 4:]
@@ -420,14 +399,14 @@ def test_columns_beside_one_another_are_apart(calls):
     np.testing.assert_array_equal(out, a @ a)
 
 
-def test_another_context_is_left_as_it_was(calls, monkeypatch):
+def test_another_context_is_left_as_it_was(card, monkeypatch):
     used: list[str] = []
     for name in ("Push", "Pop"):
         note = functools.partial(lambda name, *_: used.append(name) or 0, name)
-        monkeypatch.setattr(calls, f"cuCtx{name}Current_v2", note, raising=False)
+        monkeypatch.setattr(card, f"cuCtx{name}Current_v2", note, raising=False)
     matmul_sweep.gemm(square(), square())
     used.clear()
-    calls.context = 5
+    card.context = 5
     matmul_sweep.gemm(square(), square())
     assert used == ["Push", "Pop"]
 

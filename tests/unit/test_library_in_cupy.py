@@ -1,14 +1,13 @@
 """matmul_sweep of CuPy's arrays: a module that allocates as CuPy does stands for it."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from host_card import SINGLE, Card, installed, laid, whole_numbers
+from host_card import SINGLE, Card, laid, whole_numbers
 
 import matmul_sweep
 
@@ -31,7 +30,7 @@ class Array:
 
 
 @pytest.fixture
-def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+def card(card: Card, monkeypatch: pytest.MonkeyPatch) -> Card:
     """Of which CuPy has a pool: `pooled` are the pieces that it gave."""
     pooled = list[np.ndarray]()
 
@@ -46,9 +45,8 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     )
     empty = lambda shape, dtype: Array(laid(np.empty(shape, dtype), "rows"))  # noqa: E731
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, empty=empty))
-    for made in installed(monkeypatch):
-        made.pooled = pooled
-        yield made
+    card.pooled = pooled
+    return card
 
 
 @pytest.mark.parametrize("capturing", [False, True])

@@ -1,13 +1,12 @@
 """matmul_sweep of JAX's arrays: objects that answer as JAX's do stand for them."""
 
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from host_card import SINGLE, Card, installed, laid, whole_numbers
+from host_card import SINGLE, Card, laid, whole_numbers
 
 import matmul_sweep
 
@@ -40,14 +39,14 @@ class Tracer(Array):
 
 
 @pytest.fixture
-def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+def card(card: Card, monkeypatch: pytest.MonkeyPatch) -> Card:
     numpy = SimpleNamespace(
         empty=lambda shape, dtype, device: Array(laid(np.zeros(shape, dtype), "rows"), device)
     )
     core = SimpleNamespace(Tracer=Tracer)
     jax = SimpleNamespace(core=core, numpy=numpy, local_devices=lambda: [GPU])
     monkeypatch.setitem(sys.modules, "jax", jax)
-    yield from installed(monkeypatch)
+    return card
 
 
 def test_a_product_waits_for_its_inputs_and_for_c(card, monkeypatch):

@@ -2,11 +2,11 @@
 of a card, because the driver's memory is the host's."""
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from host_card import Card, installed
+from host_card import Card
 from support import documented_python
 
 import matmul_sweep
@@ -35,11 +35,11 @@ class OnHost(kinds.Torch):
 
 
 @pytest.fixture
-def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+def card(card: Card, monkeypatch: pytest.MonkeyPatch) -> Card:
     monkeypatch.setitem(kinds.KINDS, "torch", OnHost)
     torch.manual_seed(46)
     torch.compiler.reset()
-    yield from installed(monkeypatch)
+    return card
 
 
 @pytest.fixture

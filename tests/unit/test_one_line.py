@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_up_data import DEVICE, made_up
+from made_up_data import DEVICE, made_up, publishable
 from support import CUDA_ENTRY, RIGHT_KERNEL, Command
 
 from matmul_sweep.classroom import verdict
@@ -40,6 +40,9 @@ TYPED = [
     ("compare a slow", "slow/summary.csv, line 2"),
     ("compare a odd", "odd/device.json: date: '20261125': input should be a valid string"),
     ("compare a card --what times", "Another GPU"),
+    ("pages --output site --published a b", "a and b: two sets of one device; remove one"),
+    ("pages --output site --published", "there is no data set: name one with --data"),
+    ("check_set old", "version 1.0.0 measured it, and this is"),
     ("compare a cpu", "cpu: has no kernel ratios of Imaginary CPU"),
 ]  # fmt: skip
 # A kernel's text, settings, and a part of what try.py says of them.
@@ -81,6 +84,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made_up(folder / "card", kernels=["naive"], device=DEVICE | {"gpu": "Another GPU"})
     made_up(folder / "slow", kernels=["naive"], change=lambda rows: rows.assign(time_ms=-1.0))
     made_up(folder / "odd", kernels=["naive"], device=DEVICE | {"date": 20261125})
+    publishable(folder / "old", {"device": [{"version": "1.0.0"}]})
     made_up(folder / "shared", kernels=["shared"])
     made_up(folder / "cpu", kernels=["naive"], gpu=False)
     (folder / "empty").mkdir()

@@ -19,18 +19,13 @@ def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path):
         Instruments(card, tmp_path)
 
 
-def test_a_compiled_variant_is_found_with_its_record(mine, tmp_path):
-    variant = mine()
-    assert compile_into(variant, "sm_90", tmp_path) == compile_record(variant, tmp_path / "sm_90")
-
-
 def test_what_other_sources_or_another_configuration_left_is_not_run(mine, tmp_path):
     """As for a job on a cluster that waited, or was given a card of another architecture."""
     variant, remedy = mine(), "command again, with sm_80 in `architectures`"
     (tmp_path / "sm_80").mkdir()
     with pytest.raises(UserError, match=remedy):
         compile_record(variant, tmp_path / "sm_80")
-    compile_into(variant, "sm_80", tmp_path)
+    assert compile_into(variant, "sm_80", tmp_path) == compile_record(variant, tmp_path / "sm_80")
     source = variant.kernel.source
     source.write_text(source.read_text() + "int changed;\n")
     with pytest.raises(UserError, match=remedy):

@@ -179,20 +179,6 @@ def test_the_first_page_says_what_a_set_has_and_lacks(tmp_path, make, said):
     assert len(re.findall("<h2", html)) == 4 and len(text) > 2000
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path):
-    one, other = (first_page(made_up(tmp_path / name, kernels=THREE)) for name in "ab")
-    assert one == other
-
-
-def test_two_sets_of_one_device_and_no_set_are_one_line(command, tmp_path):
-    for name in ("one", "other"):
-        made_up(tmp_path / name, kernels=["naive"])
-    options = "--output", tmp_path / "site", "--published"
-    said = command("pages", *options, tmp_path / "one", tmp_path / "other").error()
-    assert "one" in said and "other: two sets of one device; remove one" in said
-    assert "there is no data set: name one with --data" in command("pages", *options).error()
-
-
 # How the pages are made.
 
 

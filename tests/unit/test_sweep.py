@@ -93,17 +93,22 @@ def said(sweep: Sweep, case: Case) -> dict[str, tuple[str, str]]:
 OK = dict.fromkeys(CACHES, ("ok", ""))
 
 
-@pytest.mark.parametrize("variant", [CPU, GPU], ids=["cpu", "gpu"])
-def test_an_interrupted_sweep_measures_nothing_finished_again(swept, variant):
-    first, again = swept(FakeBench(variant), CASES[:2]), FakeBench(variant, time_ms=1.0)
-    second = swept(again)
-    assert again.measured == CASES[2:]
+MIXED = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
+
+
+@pytest.mark.parametrize(("variant", "cases"), [(CPU, CASES), (GPU, CASES), (GPU, MIXED)])
+def test_an_interrupted_sweep_measures_nothing_finished_again(swept, variant, cases):
+    first, again = swept(FakeBench(variant), cases[:2]), FakeBench(variant, time_ms=1.0)
+    second = swept(again, cases)
+    assert again.measured == cases[2:]
     for name in ("rows", "states", "samples"):
         old, new = getattr(first, name), getattr(second, name)
         assert new[: len(old)] == old and len(new) == 2 * len(old)
+        axes = {(row["sweep"], row["fill"], row["mode"]) for row in new}
+        assert axes == {("mine", case.fill, case.mode) for case in cases}
     another = FakeBench(variant)
-    swept(another, identity="another kernel")
-    assert another.measured == CASES
+    swept(another, cases, identity="another kernel")
+    assert another.measured == cases
 
 
 @pytest.mark.parametrize("left", [0, -9])
@@ -251,14 +256,3 @@ def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(t
     through, sweeps = contested(bench, tmp_path, "naive/32", "shared/32")
     assert through == ["naive/32", "shared/32"]
     assert [statuses(own)[3] for own in sweeps.values()] == ["failed", "failed"]
-
-
-def test_each_fill_and_mode_has_its_own_journal_and_rows(swept):
-    cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
-    swept(FakeBench(GPU), cases[:3])
-    bench = FakeBench(GPU)
-    sweep = swept(bench, cases)
-    assert bench.measured == cases[3:]
-    own = {("mine", case.fill, case.mode) for case in cases}
-    for table in (sweep.rows, sweep.samples, sweep.states):
-        assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == own

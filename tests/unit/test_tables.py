@@ -15,7 +15,7 @@ from made_up_data import (
     DEVICE,
     RANDOM,
     SHAPES,
-    STUDIES,
+    SWEEPS,
     beside_a_card,
     failed,
     made_up,
@@ -196,7 +196,7 @@ def test_the_documents_numbers_beside_ours(results):
     document = {"title": "x", "card": "unknown", "why": "", "numbers": numbers}
     [entry] = compare_documents(results, {"009": document})
     in_s, in_ms, quotient, difference = entry["rows"]
-    naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_quoted_numbers holds the times
+    naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_beside holds the times
     assert in_s["ratio"] == pytest.approx(50 / naive)
     assert quotient["document"]["text"] == "over 3" and quotient["ratio"] is None
     assert quotient["ours"] == pytest.approx(naive / shared)
@@ -285,7 +285,7 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
 
 def test_a_study_is_a_row_for_each_kernel_and_value(results):
     found = studies(results)
-    kernels, _, fills, _ = STUDIES["fills"]
+    kernels, fills = (SWEEPS["fills"][key] for key in ("kernels", "fills"))
     assert {row["kernel"] for row in found["fill"]} == {results.title(name) for name in kernels[:2]}
     assert [row["value"] for row in found["fill"]] == [*fills] * 2
     assert [row["value"] for row in found["mode"]] == [*MODES] * 3

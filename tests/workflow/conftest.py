@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import slurm as one_node
-from project import SNAKEMAKE, Faulty, Fresh, Project
+from project import SNAKEMAKE, Fresh, Project
 from slurm import Slurm
 from support import RIGHT_KERNEL, UNBARRED_KERNEL
 
@@ -42,7 +42,8 @@ def finished(fresh: Fresh, offline: Sequence[str]) -> Project:
 
 
 @pytest.fixture(scope="session")
-def faulty(fresh: Fresh) -> Faulty:
+def faulty(fresh: Fresh) -> Project:
+    """A run with a kernel that does not compile and ones with wrong results, and what it `said`."""
     project = fresh()
     sources = {
         "broken": RIGHT_KERNEL.replace("col = ", "kol = "),
@@ -53,4 +54,6 @@ def faulty(fresh: Fresh) -> Faulty:
     entries = [project.add_kernel(name, text) for name, text in sources.items()]
     project.write_catalogue("cpu_blas", "cublas_sgemm", added="".join(entries))
     run = project.snakemake("all")
-    return Faulty(project, run.returncode, run.stdout)
+    assert run.returncode == 1
+    project.path("said").write_text(run.stdout)
+    return project

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forked import forked
 from project import Copy, Fresh, Project
 from support import ROOT
 
@@ -27,22 +27,9 @@ INLINE = re.compile(r"`(uv run [^`]+)`")
 GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp", "muon"}
 
 
-@dataclass(frozen=True)
-class Command:
-    """One command, without `uv run`, which would look for the packages in the network."""
-
-    words: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return shlex.join(self.words)
-
-    def has(self, *words: str) -> bool:
-        return any(word in self.words for word in words)
-
-
-def commands_of(page: str) -> list[Command]:
-    """The commands of a page, in blocks and as `uv run …` between backticks."""
+def commands_of(page: str) -> list[str]:
+    """The commands of a page, in blocks and as `uv run …` between backticks; without that, which
+    would look for the packages in the network."""
     found = []
     for block in BLOCK.finditer(page):
         if block["language"] in NO_COMMANDS:
@@ -55,7 +42,7 @@ def commands_of(page: str) -> list[Command]:
     return found
 
 
-def split(line: str) -> list[Command]:
+def split(line: str) -> list[str]:
     """The commands of a line, which `&&` joins."""
     found, words = [], [*shlex.split(line, comments=True), "&&"]
     while "&&" in words:
@@ -69,14 +56,13 @@ def split(line: str) -> list[Command]:
             assert os.access(ROOT / own[0], os.X_OK)
             check_groups((ROOT / own[0]).read_text().splitlines()[0].split()[-2:])
             own = ["python", *own]
-        found += [Command(tuple(own))] if own else []
+        found += [shlex.join(own)] if own else []
     return found
 
 
-def documented() -> list[Command]:
+def documented() -> list[str]:
     """Each command of all pages once."""
-    found = [command for page in PAGES for command in commands_of(page.read_text())]
-    return list({command.text: command for command in found}.values())
+    return list(dict.fromkeys(one for page in PAGES for one in commands_of(page.read_text())))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +70,7 @@ def planned(fresh: Fresh) -> Project:
     """A copy in which nothing has run, with the published data and the kernel of the docs. Of the
     exercises it has those that a command names: test_exercises.py tries them all."""
     project = fresh()
-    named = {word for command in documented() for word in command.words}
+    named = {word for command in documented() for word in command.split()}
     for exercise in project.path("exercises").glob("*.cu"):
         if f"exercises/{exercise.name}" not in named:
             exercise.unlink()
@@ -105,43 +91,43 @@ def measured(planned: Project, copy_of: Copy) -> Project:
     return project
 
 
-def plan(command: Command, project: Project) -> None:
+def plan(words: list[str], project: Project) -> None:
     """Snakemake says what it would do; of `--report`, which has no plan, the options are read."""
-    if command.has("--report"):
+    if "--report" in words:
         from snakemake.cli import parse_args
 
-        parse_args([*command.words[1:]])
+        parse_args(words)
         return
-    done = project.forked([*command.words[1:], "--dry-run", "--nocolor"])
+    done = forked([*words, "--dry-run", "--nocolor"], project.folder, project.environment)
     assert done.returncode == 0 and "This was a dry-run" in done.stdout, done.stdout
 
 
-def run(command: Command, project: Project) -> None:
+def run(words: list[str], project: Project) -> None:
     """A program runs; one that needs a GPU says that there is none, and not that it misread."""
     done = subprocess.run(
-        [sys.executable, *command.words[1:]], cwd=project.folder, text=True, capture_output=True,
+        [sys.executable, *words], cwd=project.folder, text=True, capture_output=True,
         env=project.environment | {"CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
-    if Path(command.words[1]).stem in GPU_PROGRAMS:
+    if Path(words[0]).stem in GPU_PROGRAMS:
         assert done.returncode in (0, 1), done.stderr
         assert re.search("GPU|NVIDIA driver|PyTorch|'torch'", done.stderr), done.stderr
-    elif Path(command.words[1]).stem == "try":  # 1 says that a kernel is wrong
+    elif Path(words[0]).stem == "try":  # 1 says that a kernel is wrong
         assert done.returncode in (0, 1) and "error" not in done.stderr, done.stderr
     else:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def choose_tests(command: Command, project: Project) -> None:
+def choose_tests(words: list[str], project: Project) -> None:
     """pytest knows the options, and finds tests with the files and the marks."""
-    collect = [sys.executable, "-m", "pytest", *command.words[1:], "-n", "0", "--collect-only"]
+    collect = [sys.executable, "-m", "pytest", *words, "-n", "0", "--collect-only"]
     done = subprocess.run(collect, cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def check_uv(command: Command, project: Project) -> None:
+def check_uv(words: list[str], project: Project) -> None:
     """`uv sync` takes or leaves out groups that the project has."""
-    assert command.words[1] == "sync"
-    check_groups(command.words[2:])
+    assert words[0] == "sync"
+    check_groups(words[1:])
 
 
 def check_groups(words: Sequence[str]) -> None:
@@ -152,7 +138,7 @@ def check_groups(words: Sequence[str]) -> None:
         assert group in groups, group
 
 
-CLASSES: dict[str, Callable[[Command, Project], None]] = {
+CLASSES: dict[str, Callable[[list[str], Project], None]] = {
     "snakemake": plan,
     "python": run,
     "pytest": choose_tests,
@@ -168,16 +154,14 @@ AS_THEY_STAND = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "command", [one for one in documented() if one.text not in AS_THEY_STAND],
-    ids=lambda command: command.text,
-)  # fmt: skip
+@pytest.mark.parametrize("command", [x for x in documented() if x not in AS_THEY_STAND], ids=str)
 def test_a_command_works_as_it_is_typed(command, request):
-    check = CLASSES[command.words[0]]  # a new command of no class fails: say here how it is checked
-    check(command, request.getfixturevalue("measured" if check is run else "planned"))
+    program, *words = shlex.split(command)
+    check = CLASSES[program]  # a new command of no class fails: say here how it is checked
+    check(words, request.getfixturevalue("measured" if check is run else "planned"))
 
 
 def test_the_commands_of_a_page_are_all_found():
     page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
            "```yaml\nno: command\n```\n"  # fmt: skip
-    assert [one.text for one in commands_of(page)] == ["a b", "c", "d e", "snakemake --cores 1 all"]
+    assert commands_of(page) == ["a b", "c", "d e", "snakemake --cores 1 all"]

@@ -11,7 +11,8 @@ import pytest
 from project import Fresh, Project
 from slurm import Slurm
 
-from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
+from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.check.check_set import check_set
 
 pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
@@ -24,34 +25,19 @@ SUBMIT = {
 VERDICT = "results/local/verdict.txt"
 
 
-def on(slurm: Slurm, project: Project) -> Project:
-    """The same project, where Slurm is found."""
-    return Project(project.folder, project.environment | slurm.environment)
-
-
 @pytest.fixture(scope="module")
 def submitted(slurm: Slurm, fresh: Fresh) -> Project:
     """A run up to its verdict, submitted."""
-    project = on(slurm, fresh())
+    project = fresh()
+    project.environment |= slurm.environment
     project.write_catalogue("cpu_loop", "cpu_blas")
     project.configure(gram=[])
     project.done(VERDICT, "--set-resources", "measure_part:gpu=1", **SUBMIT)
     return project
 
 
-def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(submitted, fresh):
-    local = fresh()
-    local.write_catalogue("cpu_loop", "cpu_blas")
-    local.configure(gram=[])
-    local.done("results/local/summary.csv")
-    for name in set(DATA_SET) - {"device.json", "samples.csv.gz"}:
-        tables = [read_table(name, project.path(f"results/local/{name}"))
-                  for project in (local, submitted)]  # fmt: skip
-        assert list(tables[1].columns) == list(tables[0].columns)
-        measured = tables[0].columns.intersection(["stopped"])
-        here, there = (table.select_dtypes(exclude="float").drop(columns=measured)
-                       for table in tables)  # fmt: skip
-        assert there.equals(here), name
+def test_a_submitted_run_ends_in_the_verdict_and_a_set_that_passes_its_check(submitted):
+    check_set(submitted.path("results/local"), load_catalogue(submitted.path("kernels/test.yaml")))
     assert "none failed" in submitted.path(VERDICT).read_text()
 
 
