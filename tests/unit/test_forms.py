@@ -734,7 +734,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a column for each thread": (
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
-    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)"), "",
+    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)")
+                  + "void make(float* C) { cudaMalloc(&C, 64); }", "",
                   r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
@@ -883,7 +884,10 @@ VERDICTS |= {
         kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];") + kernel(name="g")
         + OWN_SIZES.replace("f<<<", "g<<<"), "", "f is correct(?s:.*)which its caller has to cl"),
     "a C that nothing clears": (
-        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];"), "", "uninitialised C"),
+        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];")
+        + "void make(float* C) { cudaMalloc(&C, 64); }", "", "uninitialised C"),
+    "a C of a file without a program": (rectangular(c="C[i * n + j] += sum; //"), "",
+        "f is correct(?s:.*)adds to C, which its caller has to clear"),
     "structs for the device, made of the host's": (
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
     "structs of which a program has squares alone": (

@@ -339,9 +339,9 @@ class Bench:
 
     @property
     def is_given_zeros(self) -> bool:
-        """Whether whoever calls the file's functions, which launch, has to clear C."""
-        program, source = self.program.in_file, self.program.source
-        given = program.is_given_c if program else source.launchers and "cudaM" not in source.bare
+        """Whether whoever calls the file's functions, or launches its kernel, has to clear C."""
+        program = self.program.in_file
+        given = program.is_given_c if program else "cudaM" not in self.program.source.host.bare
         points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
         adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
         return bool(adds and self.seed is None and given)
