@@ -542,6 +542,13 @@ void go(float* A, float* B, float* C, int n)
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
+    "a sum that is launched beside a product": (f"{kernel()}__global__ void g({SQUARE}, int m) {{ "
+        f"int i = {ROW}; if (i < n * m) C[i] = A[i] + B[i]; }}\n"
+        f"void run({SQUARE}) {{ g<<<n, n>>>(A, B, C, n, n); }}", "",
+        r"\A(?!(?s:.*)\bg\b)(?s:.*)f is correct"),
+    "dimensions of one kernel of several": (
+        kernel() + kernel(f"{MATRICES}, int q, int r, int s, int t", name="g"), "",
+        "f is correct(?s:.*)which is which(?s:.*)instance kernel=g m=q n=r(?s:.*)try: kernel=g"),
     "structs with the word": (
         re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
         .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
@@ -1033,6 +1040,8 @@ QUESTIONS = {
     "a block of one kernel of several": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7")
         + kernel(name="g"), "take? Say for instance kernel="),
+    "a call of a library": (kernel().replace("    float sum", "    thrust::device_ptr<float> b;"
+        " float sum"), "f uses thrust, which a trial on the CPU lacks"),
     "a dimension that is a block of threads": (
         f"__global__ void f({MATRICES}) {{ float s = 0; for (int p = 0; p < blockDim.x; p++) s += "
         "A[threadIdx.x * blockDim.x + p] * B[p * blockDim.x + blockIdx.x]; "

@@ -195,8 +195,7 @@ def question_of_block(program: Program) -> UserError:
     numbers = [one for one in launch.constants if one in launch.guessed]
     most = max(program.signature.fixed.values(), default=usual[0])
     block = "x".join(str(min(side, most)) for side in usual if side > 1)
-    said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
-    said += [f"{one}={launch.constants[one]}" for one in numbers]
+    said = [f"{one}={launch.constants[one]}" for one in numbers]
     example = " ".join([*said, f"block={block}"])
     asked = f"{program.source.path}: which block does {program.kernel.name} take"
     return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)

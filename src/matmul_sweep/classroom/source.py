@@ -205,8 +205,8 @@ class Source:
         found = self.likely_products or kernels
         found = [one for one in found if not FOR_EDGES.search(one.name)] or found
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
-        return [*found] + [one for one in kernels if other and one.name in self.launchers
-                        and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
+        runs = [one for one in kernels if other and one.name in self.launchers]
+        return [*found, *(one for one in runs if not trusted or syntax.may_be_product(one))]
 
     @cached_property
     def likely_products(self) -> Sequence[Kernel]:

@@ -305,6 +305,14 @@ def writes_vector(kernel: Kernel) -> bool:
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 
+def may_be_product(kernel: Kernel) -> bool:
+    """Whether a kernel takes matrices, and has more than one place of three, which a sum has."""
+    names = [one.name for one in kernel.parameters if one.pointers]
+    places = [{*re.findall(rf"\b{name}\s*\[([^][]*)\]", kernel.body)} for name in names]
+    by_elements = len(names) > 2 and all(places) and len(set().union(*places)) == 1
+    return takes_matrices(kernel) and not by_elements
+
+
 def loops_of(node: Node, text: str) -> list[str]:
     """The bodies of the loops in a node."""
     kinds = ("for_statement", "while_statement", "do_statement")

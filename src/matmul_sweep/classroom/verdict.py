@@ -169,8 +169,26 @@ def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) ->
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
-    """The verdict after compiling and running, as on a card if what a kernel has for others is
-    wrong. Raises UserError with what has to be asked."""
+    """The verdict after compiling and running. Raises UserError with what has to be asked."""
+    program = verdict.program
+    try:
+        return on_card(verdict)
+    except UserError as error:
+        settings = {**program.source.settings, **verdict.given}
+        raise of_one(error, program.source, program.kernel, settings) from None
+
+
+def of_one(
+    error: UserError, source: Source, kernel: Kernel, settings: Mapping[str, str]
+) -> UserError:
+    """A question about one of several kernels, whose answer is to count for no other one."""
+    if "kernel" in settings or len(source.products()) < 2:
+        return error
+    return UserError(re.sub("for instance |try: ", rf"\g<0>kernel={kernel.name} ", str(error)))
+
+
+def on_card(verdict: Verdict) -> Verdict:
+    """The verdict, as on a card if what a kernel has for others is wrong."""
     compiler()  # nvcc without it would blame the file
     as_card = replace(verdict, program=replace(verdict.program, macros=AS_CARD))
     with tempfile.TemporaryDirectory(prefix="try-") as name:
@@ -203,7 +221,7 @@ def programs_in(
                         _ = program.needed  # which it keeps
                         found.append(program)
                     except UserError as error:
-                        refused.append(error)
+                        refused.append(of_one(error, source, kernel, settings))
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     if not found and not any(one.likely_products for one in (file, *headers)):
@@ -220,6 +238,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
+    if re.search(r"\bthrust\s*::", kernel.body):
+        raise UserError(f"{source.path}: {kernel.name} uses thrust, which a trial on the CPU lacks")
     textures = re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", source.bare)
     if one := next((one for one in textures if re.search(rf"\b{one}\b", kernel.body)), ""):
         gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
