@@ -549,6 +549,17 @@ void go(float* A, float* B, float* C, int n)
     "dimensions of one kernel of several": (
         kernel() + kernel(f"{MATRICES}, int q, int r, int s, int t", name="g"), "",
         "f is correct(?s:.*)which is which(?s:.*)instance kernel=g m=q n=r(?s:.*)try: kernel=g"),
+    "a launch before its kernel": (
+        OWN_SIZES + kernel(), "", "does not compile: line 1: it launches f before that is"),
+    "a kernel that is declared before its launch": (
+        f"__global__ void f({SQUARE});\n" + OWN_SIZES + kernel(), "", "f is correct"),
+    "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", "cudaMemcpy(d, (void*)a.p, 4, "
+        "cudaMemcpyHostToDevice); f<<<").replace("(0,", "(a.p,"), "",
+        "matrix of the host, line 9(?s:.*)passes a.p, which"),
+    "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
+        "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
+    "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
+        "dst,"), c="A[i * n + j]"), "", "f is not correct(?s:.*)write to an input(?!(?s:.*)adds)"),
     "structs with the word": (
         re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
         .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
@@ -1040,6 +1051,8 @@ QUESTIONS = {
     "a block of one kernel of several": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7")
         + kernel(name="g"), "take? Say for instance kernel="),
+    "a comma that is lost": (kernel(f"{MATRICES} int n", b="P[p * n + j]").replace(
+        "    float sum", "const float* P = B;\n    float sum"), "line 1 does not compile as it s"),
     "a call of a library": (kernel().replace("    float sum", "    thrust::device_ptr<float> b;"
         " float sum"), "f uses thrust, which a trial on the CPU lacks"),
     "a dimension that is a block of threads": (

@@ -196,7 +196,7 @@ class Bench:
 
     def once(self, launched: plans.Launch) -> plans.Launch:
         """A launch without blocks that only repeat what others do."""
-        x, y, z = (1 if axis in self.idle else side
+        x, y, z = (min(1, side) if axis in self.idle else side
                    for axis, side in zip("xyz", launched.grid, strict=True))  # fmt: skip
         return replace(launched, grid=(x, y, z))
 

@@ -32,6 +32,7 @@ BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
 REFUSES_OTHERS = re.compile(
     r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
 )
+COPY = r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*"
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
@@ -243,6 +244,20 @@ class FileLaunch:
         """Whether the program makes C zero before."""
         return zeroes(self.source, self.text_of_c)
 
+    @cached_property
+    def of_host(self) -> str:
+        """A matrix that lies in the host's memory, by the copies around the launch, or nothing."""
+        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
+        host, device = set[str](), set[str]()
+        for to, of, up in re.findall(
+            rf"{COPY}([^,;]+),([^,;]+),[^;]*(?:Host(To)Dev|DeviceToHost)", around
+        ):
+            host.add(variable(of if up else to))
+            device.add(variable(to if up else of))
+        found = (text for p, text, _ in passed(self.signature, self.own) if p.role in {*"ABC"})
+        shared = re.search("cudaMallocManaged|cudaHost|cudaMallocHost", self.source.bare)
+        return next((one for one in found if variable(one) in host - device and not shared), "")
+
     @property
     def text_of_c(self) -> str:
         """What the launch passes for C; of a tensor, its name."""
@@ -277,6 +292,13 @@ class FileLaunch:
             what = f"the program launches blocks of {threads} threads; {of} {most}"
             return self.refused("too many threads", launched.lines[2], what, "launch fewer")
         asked = self.source.asks_for_shared
+        if self.of_host:
+            what = f"the program passes {self.of_host}, which its copies say is the host's"
+            cure = "pass what cudaMalloc gave"
+            return self.refused("matrix of the host", launched.lines[0], what, cure)
+        if launched.grid and not launched.grid[2]:
+            what = "the program launches 0 blocks along z"
+            return self.refused("no blocks", launched.lines[1], what, "launch one at least")
         if threads < 1:
             what = "the program launches blocks of 0 threads"
             return self.refused("no threads", launched.lines[2], what, "launch one at least")
@@ -302,6 +324,11 @@ class FileLaunch:
         """The threads of __launch_bounds__."""
         value = Host(self.source, self.kernel, {}).read(self.kernel.bounds or "0")
         return value if isinstance(value, int) and value else None
+
+
+def variable(text: str) -> str:
+    """The first name in the text of an argument, behind a cast."""
+    return "".join(re.findall(r"[A-Za-z_]\w*", re.sub(r"\([\w\s]*\*+\s*\)", "", text))[:1])
 
 
 def side_between(extent: int, blocks: int) -> int:
@@ -330,7 +357,7 @@ def zeroes(source: Source, c: str) -> bool:
         host = host.replace(kernel.body, "")
     memset = r"\bcudaMemset(2D)?(?:Async)?\s*\(\s*([^,]+),(?(1)[^,]+,)\s*0"  # behind the pitch
     cleared = [name for _, name in re.findall(memset, host)]
-    copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
+    copied = re.findall(rf"{COPY}([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     names += cleared_by_kernels(source, host)
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]

@@ -96,6 +96,17 @@ class Source:
         own = set[str]().union(*(one.kernels for one in others))
         return bool(self.launchers.keys() & source.kernels.keys() - own)
 
+    def launches_early(self, kernel: Kernel) -> int:
+        """The line that launches a kernel before anything in the file names that, or 0."""
+        names = syntax.of_type(self.tree, "identifier")
+        first = next((one for one in names if text_of(one, self.text) == kernel.name), None)
+        call = next(syntax.around(first, "call_expression"), None) if first else None
+        others = self.includer or self.headers_beside or self.left_out
+        if not call or others or call.start_byte > kernel.node.start_byte:
+            return 0
+        launches = any(one.type == "kernel_call_syntax" for one in call.children)
+        return syntax.line_of(call) if launches and self.path.suffix == ".cu" else 0
+
     @cached_property
     def settings(self) -> dict[str, str]:
         """key=value of the comments `// try: ...`."""

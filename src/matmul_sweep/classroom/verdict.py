@@ -224,6 +224,10 @@ def programs_in(
                         refused.append(of_one(error, source, kernel, settings))
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    errors = (node for one in file.kernels.values() for node in syntax.of_type(one.node, "ERROR"))
+    if broken := 0 if found else next(map(syntax.line_of, errors), 0):
+        said = f"line {broken} does not compile as it stands: {file.line(broken)}"
+        raise UserError(f"{path}: {said}")
     if not found and not any(one.likely_products for one in (file, *headers)):
         said = str(refused[0]).removeprefix(f"{path}: ")
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
@@ -309,6 +313,9 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
+        if verdict.seed is None and (early := program.source.launches_early(program.kernel)):
+            said = f"it launches {program.kernel.name} before that is declared"
+            return replace(verdict, status=NOT_COMPILED, line=early, message=said)
         try:
             verdict = believed(verdict, built.result(), graded)
         except strict.Refused as refused:
