@@ -768,7 +768,26 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
-                                  "elements not written, line 3"),
+        "f is correct(?s:.*)block that is not square it is wrong: elements not written, line 3"),
+    "a block of a literal in a line": (rectangular().replace(
+        f"i = {ROW}, j = {COL}", "t = blockIdx.x * 256 + threadIdx.x, i = t / n, j = t % n"), "",
+        "f is correct(?s:.*)blocks of 256×1×1"),
+    "a block of literals in a function": (
+        "__device__ int at(int b, int t) { return b * 32 + t; }\n" + rectangular().replace(
+        ROW, "at(blockIdx.y, threadIdx.y)").replace(COL, "at(blockIdx.x, threadIdx.x)"), "",
+        "f is correct(?s:.*)blocks of 32×32×1"),
+    "names of matrices in another order than their product": (kernel(
+        "const float* b, const float* a, float* c, int n", "b[i * n + p]", "a[p * n + j]",
+        "c[i * n + j]"), "", r"f is correct(?s:.*)shows that c is b·a \(order=columns\)"),
+    "names that speak of a transposition": (rectangular(
+        parameters=SHAPE.replace("A,", "A_T,").replace("B,", "B_T,"), a="A_T[i * k + p]",
+        b="B_T[p * n + j]"), "", r"f is correct(?s:.*)\(a=rows b=rows\)"),
+    "an input that is called a result": (kernel(
+        "float* result, float* B, float* other, int n", "result[i * n + p]", c="other[i * n + j]"),
+        "", "f is correct"),
+    "dimensions that are called lengths of rows": (rectangular(
+        parameters=f"{MATRICES}, int lda, int ldb, int ldc", a="A[i * ldb + p]", m="lda", n="ldc",
+        b="B[p * ldc + j]", c="C[i * ldc + j]", k="ldb"), "", "f is correct(?s:.*)k=ldb"),
     "names of another file": (
         kernel(k="n * DEPTH", m="WIDTH", head="template <int S> __global__"), "",
         'does not compile: line 4: .*"WIDTH" is undefined; if another file .*WIDTH=16 DEPTH=16'),
@@ -783,6 +802,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is not correct: race"),
     "a square product by columns": (
         kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
+        r"f is correct(?s:.*)\(order=columns\)"),
+    "a square product by columns, whose place in C has a name": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]", c="int at = i + j * n; C[at]"), "",
         r"f is correct(?s:.*)\(order=columns\)"),
     "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
     "inputs that become bfloat16": (
@@ -1112,7 +1134,15 @@ QUESTIONS = {
     "bytes that are codes": (
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
-        "value(B[p * n + j])"), "its bytes seem to be codes of numbers"),
+        "value(B[p * n + j])"), "its int8 seem to be codes of other numbers"),
+    "whole numbers that hold floats": (kernel(
+        "const int* A, const int* B, float* C, int n", "__int_as_float(A[i * n + p])",
+        "__int_as_float(B[p * n + j])"), "its int32 seem to be codes of other numbers"),
+    "a switch that nobody turns": (kernel(
+        f"{SQUARE}, bool transB", b="(transB ? B[p * n + j] : B[j * n + p])"),
+        "f is right if B is stored transposed: is it made for that? Say for instance b=tr"),
+    "a switch without which nothing is right": (kernel(
+        f"{SQUARE}, bool on", k="(on ? n : n - 1)"), "with on=0, which is a guess, f is"),
     "a type that is a guess": (
         "#include <mma.h>\ntemplate <class T>\n" + kernel().replace("float sum = 0;", "float sum ="
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),

@@ -29,7 +29,7 @@ WIDE = 64  # of a tile, that shapes are as large as
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
 SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by columns
-    r"(?i:transpos|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
+    r"(?i:transpos|trans_?[ab]\b|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
     r"|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
 # What a kernel does beside a product.
@@ -38,6 +38,8 @@ BESIDE = re.compile(
     r"|\bclamp\w*(?=\s*\()|\b(?:max|min)(?=\s*\(\s*(?:-128|127)\b)"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
+# What makes other numbers of whole ones.
+HOLDS_OTHERS = re.compile(r"_as_(?:float|double|half)\b|\b__half|(?:half2?|bfloat162?|float)\s*\*")
 # A macro that shifts by one of its own arguments.
 SHIFTS = re.compile(r"#[ \t]*define[ \t]+(\w+)\([^)\n]*\b(\w+)\b[^)\n]*\).*<<[ (]*\2\b")
 
@@ -174,8 +176,9 @@ def open_macros(program: Program) -> dict[str, str]:
 def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
     program, signature, operation = bench.program, bench.signature, bench.signature.operation
-    if operation.dtype == "int8" and not operation.output.startswith("int"):
-        yield UserError(f"{nowhere}: its bytes seem to be codes of numbers")
+    coded = operation.dtype == "int8" and not operation.output.startswith("int")
+    if coded or (operation.dtype.startswith("int") and HOLDS_OTHERS.search(program.code)):
+        yield UserError(f"{nowhere}: its {operation.dtype} seem to be codes of other numbers")
     if kind not in MISREAD or signature.settled:
         return
     if found := BESIDE.search(program.kernel.body):

@@ -111,6 +111,12 @@ class Signature:
         return len({p.name for p in self.parameters if p.role in ("m", "n", "k")}) == 1
 
     @property
+    def exchanged(self) -> bool:
+        """Whether names tell A from B in another order than that of the parameters."""
+        inputs = [p.role for p in self.parameters if p.pointer and p.role in ("A", "B")]
+        return inputs == ["B", "A"]
+
+    @property
     def fixed(self) -> dict[str, int]:
         """The dimensions that can have one value only."""
         return {p.role: p.value for p in self.parameters if p.value}
@@ -184,7 +190,7 @@ def signature_of(
     constants = constants_as_parameters(sizes, letters, operation, settings)
     beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
     beside = {name: role for name, role in beside.items() if role}
-    alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
+    alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
     roles |= beside_dimensions(numbers, source, kernel, said, {one.name for one in constants})
@@ -558,13 +564,15 @@ def words_of(name: str) -> list[str]:
 
 
 def matrices(pointers: Sequence[Parameter], body: str) -> dict[str, str]:
-    """The role of each pointer: C is the only one that is not const, or is called so, or is
-    written, or is last."""
+    """The role of each pointer: C is the only one that is not const, or is only written, or is
+    called so, or is written, or is last."""
     writable = [p for p in pointers if not p.constant]
     named = [p for p in writable if OUTPUT & set(words_of(p.name))]
     stored = [p for p in writable
               if re.search(rf"\b{re.escape(p.name)}\s*\[[^;=]*\]\s*[-+]?=(?!=)", body)]  # fmt: skip
-    output = next((one[0] for one in (writable, named, stored) if len(one) == 1), pointers[-1])
+    alone = [p for p in stored if len(re.findall(rf"\b{re.escape(p.name)}\b", body)) == 1]
+    told = (writable, alone, named, stored)
+    output = next((one[0] for one in told if len(one) == 1), pointers[-1])
     inputs = [p for p in pointers if p is not output]
     last = [words_of(p.name)[-1:] for p in inputs]
     if last == [["b"], ["a"]] or last == [["n"], ["m"]]:
@@ -657,14 +665,19 @@ def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: 
     parameters, untold = [], {}
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
-            off = one.type == "bool" or words_of(one.name)[:1] == ["trans"]
-            if not (text := told(one) or "0" * off):
+            if not (text := told(one) or "0" * is_flag(one)):
                 untold[one.name] = "1" if one.type in FRACTIONS else "16"
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)
     if untold:
         raise question_of_more(untold, where)
     return replace(signature, parameters=tuple(parameters))
+
+
+def is_flag(one: Parameter) -> bool:
+    """Whether it is a switch beside the dimensions, which is off where nobody says otherwise."""
+    given = one.role.startswith(GIVEN)
+    return given and (one.type == "bool" or words_of(one.name)[:1] == ["trans"])
 
 
 def question_of_more(examples: Mapping[str, str], where: str) -> UserError:

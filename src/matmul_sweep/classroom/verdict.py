@@ -34,8 +34,10 @@ from matmul_sweep.classroom.explanation import Explanation, common, explanations
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     COLUMNS_FIRST,
+    DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
+    OBLONG_BLOCK,
     known_values,
     launch_of,
     question_of_guess,
@@ -57,6 +59,7 @@ from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch, re
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
+    is_flag,
     only_counts,
     role_of,
     rows_of_grid,
@@ -291,6 +294,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         default = kernel.parameters[one.position].text.partition("=")[2]
         return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
 
+    flags = {p.name: "0" for p in signature.parameters if is_flag(p) and not number(p)}
+    launch = replace(
+        launch, guessed=launch.guessed | flags.keys(), constants={**launch.constants, **flags}
+    )
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if own_launch and not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=own_launch.under(signature))
@@ -372,9 +379,10 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     turned = not TURNED.isdisjoint(words_of(bench.program.kernel.name))  # as it is for a gradient
-    ours = turned or fit.signature.columns in (bench.signature.columns, said)
-    square = fit.signature.square and not steps_by_columns(bench.program)
-    if ours or (len(fit.signature.columns) == 3 and not square):
+    ours = turned or fit.signature.columns in (bench.signature.columns, said, frozenset())
+    told_by_names = fit.signature.square and not steps_by_columns(bench.program)
+    told_by_names &= not bench.signature.exchanged  # or else its product is in its own order
+    if ours or (len(fit.signature.columns) == 3 and not told_by_names):
         return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
     if asked := storage(bench, *told):
         raise asked
@@ -390,10 +398,16 @@ def certain(verdict: Verdict) -> Verdict:
     bench, mistakes = verdict.bench, verdict.mistakes
     if not (bench and mistakes):
         return verdict
+    other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
+    if bench.launch.block == OBLONG_BLOCK and "block" in bench.launch.guessed:
+        usual = replace(bench.launch, block=DEFAULT_BLOCK, tile=verdict.program.launch.tile)
+        plain = replace(verdict, mistakes=(), rule="", picture=None)
+        square = ran(plain, replace(bench, launch=usual, probes=()).with_tile())
+        if square.status == CORRECT:
+            return replace(square, remark=f"with a block that is not square it is wrong: {other}")
     if right_as_launched(verdict, bench):
         if refused := refused_at_own(bench, mistakes[0].run):
             return replace(verdict, mistakes=(refused, *mistakes), rule="")
-        other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
