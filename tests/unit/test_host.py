@@ -157,6 +157,14 @@ def test_a_copy_of_a_struct_has_its_sizes(copy):
     assert told and told.grid == (5, 3, 1)
 
 
+def test_a_struct_whose_members_are_rounded_up_has_multiples():
+    program = launch_in(
+        OF_STRUCTS + "void go(Matrix M) { Matrix A, B, C; A.rows = (M.rows + 31) / 32 * 32; "
+        "f<<<dim3(C.cols / 32, A.rows / 32), dim3(32, 32)>>>(A, B, C); }"
+    )
+    assert program and program.multiple == 32
+
+
 @pytest.mark.parametrize(
     ("passed", "wanted"),
     [("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
@@ -204,3 +212,31 @@ def test_what_the_program_says_of_sizes_and_of_c(text, own, constant, zeroes):
     program = launch_in(SQUARE + f"int main() {{ float *a, *c; {text} }}")
     assert program
     assert (program.own_shape, program.constant, program.zeroes_c) == (own, constant, zeroes)
+
+
+DIM3 = "void go(dim3 p, dim3 q) { f<<<dim3(q.x / 8, p.y / 4), 32>>>(0, 0, 0, p.x, q.x, 7); }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "grid"),
+    [
+        (f"{ANY}{DIM3}int main() {{ int w = 64; dim3 p(w, 2 * w), q(5 * w, w); go(p, q); }}",
+         (40, 32, 1)),
+        (f"{SQUARE}void go(int n, int t) {{ f<<<n / t, t>>>(0, 0, 0, n); }}\n"
+         "void all(int n, int t) { go(n, t); }\nint main() { int n = 512, t = 16; all(n, t); }",
+         (32, 1, 1)),
+        (f"{SQUARE}void go(int n) {{ f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { int sizes[] = {512, 96}; for (int i = 0; i < 2; i++) go(sizes[i]); }",
+         (32, 1, 1)),
+        (f"{SQUARE}void go(int n) {{ f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { for (int n : {512, 96}) go(n); }", (32, 1, 1)),
+        (f"{SQUARE}void go(int n, int mode) {{ if (mode == 2) f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { int n = 64, m = 1; go(n, m); m = 2; go(n, m); }", (4, 1, 1)),
+        (f"{OF_STRUCTS}void go(Matrix A, Matrix B, Matrix C) {{ Matrix a = A; "
+         "f<<<dim3(B.cols / 8, a.rows / 4), dim3(8, 4)>>>(a, B, C); }\n"
+         "int main() { Matrix A, B, C; A.rows = 64; B.cols = 80; go(A, B, C); }", (10, 16, 1)),
+    ],
+)  # fmt: skip
+def test_a_call_gives_what_the_variables_of_its_function_are_there(text, grid):
+    program = launch_in(text)
+    assert program and program.own.grid == grid

@@ -112,10 +112,12 @@ class FileLaunch:
         return math.lcm(self.allowed[1], *tile, *(self.padded(text) for text, _ in self.roles))
 
     def padded(self, text: str) -> int:
-        """Of which a variable of the program begins as a multiple."""
+        """Of which a variable of the program, or a member, begins as a multiple."""
         function = self.source.launchers.get(self.kernel.name)
-        begins = self.source.constants_of(function).get(text, "")
-        names = re.findall(r"[A-Za-z_]\w*\b(?!\s*\()", begins)
+        of_member = rf"(?<![\w.>]){re.escape(text)}\s*=([^;=]+);" if "." in text else "$^"
+        set_to = re.search(of_member, text_of(function, self.source.bare))
+        begins = set_to[1] if set_to else self.source.constants_of(function).get(text, "")
+        names = re.findall(r"[A-Za-z_][\w.>-]*\b(?!\s*\()", begins)
         free = [one for one in names if one not in self.source.names]
         values = [Host(self.source, self.kernel, {one: size}).read(begins, function)
                   for one in free[:1] for size in OTHERS]  # fmt: skip
@@ -347,7 +349,8 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
         if 0 <= one.position < len(own.arguments):
             text, value = own.arguments[one.position], own.values[one.position]
             reach = "->" if "->" in one.name else "."
-            yield (one, f"{text}{reach}{one.member}", None) if one.member else (one, text, value)
+            member = f"{text}{reach}{one.member}"
+            yield (one, member, own.members.get(member)) if one.member else (one, text, value)
 
 
 def zeroes(source: Source, c: str) -> bool:
