@@ -32,6 +32,11 @@ BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
 REFUSES_OTHERS = re.compile(
     r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
 )
+# What goes on only where two sizes are the same one.
+REFUSES_UNLIKE = re.compile(
+    r"\bif\s*\(([^;{}]*!=[^;{}]*)\)\s*(?:\{[^{}]*)?\b(?:throw|return|exit|abort)\b"
+)
+UNLIKE = re.compile(r"([\w.>-]+)\s*!=\s*([\w.>-]+)")
 COPY = r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*"
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
@@ -412,6 +417,19 @@ def roles_of(
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text
+    known = dict(reversed(roles))
+    for condition in REFUSES_UNLIKE.findall(around):
+        for pair in UNLIKE.findall(condition):
+            roles += [(a, known[b]) for a, b in (pair, pair[::-1])
+                      if b in known and a not in known and not a.isdecimal()]  # fmt: skip
+    left = {"m", "n", "k"} - {*known.values()}
+    for _, text, _ in passed(signature, own) if len(left) == 1 else ():  # in the size of a matrix
+        sides = text.split("*")
+        pair = [one.strip() for one in sides] if len(sides) == 2 else []
+        others = [
+            one for one in pair if one not in known and re.fullmatch(r"\w+(?:(?:\.|->)\w+)?", one)
+        ]
+        roles += [(one, *left) for one in others if len(others) == 1 and not one.isdecimal()]
     return tuple(roles)
 
 

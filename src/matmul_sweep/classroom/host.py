@@ -604,6 +604,12 @@ class Host:
             return converted(name, values[0])
         if name in self.by_name and self.hands_on(node):
             return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
+        held = self.begins.get(name, "")
+        if held.startswith("[") and self.hands_on(node):
+            own = parsed(f"auto f = {held};")
+            given = next(syntax.of_type(own, "lambda_expression"))
+            names = as_macro(given, f"void f(){{auto f = {held};}}")
+            return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
@@ -761,6 +767,7 @@ def parameter_list(declarator: Node) -> Node | None:
 
 
 def parameters_of(function: Node) -> list[Node]:
-    head = next(syntax.of_type(function, "function_declarator"), None)
+    kinds = "function_declarator", "lambda_declarator"
+    head = next(syntax.of_type(function, *kinds), None)
     listed = parameter_list(head) if head else None
     return [one for one in listed.named_children if "parameter" in one.type] if listed else []

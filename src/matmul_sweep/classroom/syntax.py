@@ -380,7 +380,15 @@ def launchers(root: Node, text: str) -> dict[str, Node | None]:
 
 
 def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Name and arguments of each template of functions that is instantiated, or a variable is."""
+    """Name and arguments of each template of functions that is instantiated, or a variable is, or
+    that a macro names with what its first use gives it."""
+    for one in of_type(root, "preproc_function_def"):
+        used = re.search(rf"(?m)^(?!\s*#).*?\b{part(one, 'name', text)}[ \t]*\(([^()]*)\)", text)
+        names = texts(one.child_by_field_name("parameters"), text)
+        told = dict(zip(names, re.split(r"\s*,\s*", used[1]) if used else (), strict=False))
+        for name, given in re.findall(r"\b(\w+)\s*<([^<>()]+)>", part(one, "value", text)):
+            if told:
+                yield name, tuple(told.get(word, word) for word in re.split(r"\s*,\s*", given))
     for one in of_type(root, "init_declarator", "template_instantiation"):
         if function := next(of_type(one, "template_function"), None):
             name = part(function, "name", text)
