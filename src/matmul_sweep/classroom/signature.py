@@ -153,6 +153,7 @@ class Signature:
     def open_rows(self) -> bool:
         """Whether it takes the rows of C from the grid."""
         roles = {p.role for p in self.parameters} | self.tied.keys()
+        roles |= {"m" for p in self.parameters if "trial_m" in p.text}  # in the size of a matrix
         return len(self.operation.matrices) == 3 and not self.square and "m" not in roles
 
 
