@@ -1051,6 +1051,23 @@ READ = {
 
 
 # A text, and the question that it leaves open.
+READ |= {
+    "sizes that the indices tell": (
+        "const int N = 4096, M1 = 4096, M2 = 2048;\n" + kernel(
+            MATRICES, "A[i * M1 + p]", "B[p * M2 + j]", "C[i * M2 + j]", "N", "M2", "M1")
+        + "void go() { f<<<dim3(M2 / 8, N / 8), dim3(8, 8)>>>(A, B, C); }",
+        "N=m M1=k M2=n; 8x8, 8x16"),
+    "a template's sizes that the indices tell": (
+        "template <int M, int N, int P> " + kernel(
+            MATRICES, "A[i * N + p]", "B[p * P + j]", "C[i * P + j]", "M", "P", "N")
+        + "template <int M, int N, int P> void go() { f<M, N, P><<<dim3(P / 8, M / 8), "
+        "dim3(8, 8)>>>(A, B, C); }\nint main() { go<96, 64, 512>(); }", "M=m N=k P=n; 8x8, 16x12"),
+    "a constant that is two sizes": (
+        "#define N 20\n" + kernel(
+            f"{MATRICES}, int rows", "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", "rows", "N",
+            "N"), "rows=m N=n"),
+}  # fmt: skip
+
 QUESTIONS = {
     "an array of structs": (
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),

@@ -223,8 +223,10 @@ class Host:
         self.frames = [Frame(scope=scope)]
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
+        small = dict(self.source.values)  # of a template's arguments that are dimensions, too
         for i, one in enumerate(holders):
             said = values[i] if i < len(values) else one.default
+            said = small.get(one.name, said)
             held = self.read_in(arrived, said)
             said = constants.get(said, said)
             frame.types[one.name] = arrived.types.get(said, said) if arrived else said

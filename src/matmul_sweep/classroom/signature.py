@@ -54,6 +54,7 @@ SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|lengt
 BARE_LETTER = re.compile(
     r"(?i)(?:(?:num|n|dim|size|len)_?)?([mnk])|([mnk])_?(?:pad(?:ded)?|dim|size|len|total|global)"
 )
+ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*")  # of an index
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
@@ -188,7 +189,8 @@ def signature_of(
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
-    constants = constants_as_parameters(sizes, letters, operation, settings)
+    by_index = by_index_of_rows(kernel, roles, sizes) if len(operation.matrices) == 3 else {}
+    constants = constants_as_parameters(sizes, letters, operation, by_index | dict(settings))
     beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
     beside = {name: role for name, role in beside.items() if role}
     alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
@@ -201,7 +203,7 @@ def signature_of(
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
-    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | dict(settings)
+    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | by_index | dict(settings)
     beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
@@ -484,6 +486,26 @@ def inner_constant(
     free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
     own = named if {*numbers} <= {*sizes} and ends <= {*numbers} else {}
     return own | {"k": ends.pop()} if own or free else {}
+
+
+def by_index_of_rows(
+    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, str]:
+    """What m, n and k are of a kernel that says it by its only index of each matrix, of which the
+    lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
+    found = {}
+    for name, role in roles.items():
+        places = {*re.findall(rf"\b{re.escape(name)}\s*\[([^][]*)\]", kernel.body)}
+        place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
+        found |= {role: place.groups()} if place else {}
+    if not found.keys() >= {*"ABC"}:
+        return {}
+    (i, k, p), (q, n, j), c = found["A"], found["B"], found["C"]
+    bounds = {*re.findall(rf"\b{i}\s*(?:<|>=)\s*([A-Za-z_]\w*)", kernel.body)}
+    agree = (q, c) == (p, (i, n, j)) and {k, n} <= sizes.keys() and len(bounds) == 1
+    if not agree or not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
+        return {}
+    return {"m": bounds.pop(), "n": n, "k": k}
 
 
 def constants_said(
