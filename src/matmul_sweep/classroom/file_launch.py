@@ -71,15 +71,17 @@ class FileLaunch:
     @property
     def with_alike(self) -> "FileLaunch":
         """The same where variables that begin as the same number as the only size are that size, if
-        nothing else of the grid is."""
+        nothing else of the grid is, or as a side of a grid that is square."""
         begins = self.source.constants_of(self.source.launchers.get(self.kernel.name))
         values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
         alike = tuple((name, "m") for name, value in begins.items() if value in values)
-        if not (self.signature.square and alike and self.constant):
+        own, far = self.own.grid, self.far.grid if self.far else None
+        turns = own and far and own[0] == own[1] and far[0] != far[1]
+        if not (self.signature.square and alike and (self.constant or turns)):
             return self
         wider = replace(self, roles=(*self.roles, *alike), read={})
-        known = wider.far and wider.far.grid and wider.far.block
-        return wider if known else self
+        grid = wider.far.grid if wider.far and wider.far.block else None
+        return wider if grid and (self.constant or grid[0] == grid[1]) else self
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's, or the

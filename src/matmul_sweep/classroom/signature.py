@@ -493,7 +493,7 @@ def by_index_of_rows(
 ) -> dict[str, str]:
     """What m, n and k are of a kernel that says it by its only index of each matrix, of which the
     lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
-    found = {}
+    found = dict[str, Sequence[str]]()
     for name, role in roles.items():
         places = {*re.findall(rf"\b{re.escape(name)}\s*\[([^][]*)\]", kernel.body)}
         place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
