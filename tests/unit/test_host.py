@@ -89,7 +89,7 @@ LAUNCHES = {
         ANY + "int main() { int r = 3, c = 2, d = 2, e = 9; if (c != d) { puts(s); return 1; }"
         " f<<<d, dim3(r, e)>>>(0, 0, 0, r, e, c); }", Gemm(5, 6, 7), (7, 1, 1), (5, 6, 1), 0),
     "a side of the grid by another name of the size": (
-        SQUARE + "int main() { int n = 2000, r = 2000; f<<<dim3(n / 8, r / 8), 64>>>(0, 0, 0, n); }",
+        SQUARE + "void go() { int n = 2000, r = 2000; f<<<dim3(n / 8, r / 8), 64>>>(0, 0, 0, n); }",
         Gemm(64, 64, 64), (8, 8, 1), (64, 1, 1), 0),
     "a list of sizes": (
         SQUARE + "int main() { int n = 7, sides[] = {8, 16, 32}; for (int i = 0; i < 3; i++)"

@@ -443,9 +443,8 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
     made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
-    return bool(
-        (shapes.get(own) or shapes.get(bench.like_own)) and (made_for_it or bench.is_for_one_size)
-    )
+    fine_there = shapes.get(own) or shapes.get(bench.like_own or own)
+    return bool(fine_there and (made_for_it or bench.is_for_one_size))
 
 
 def minds_edges(bench: Bench) -> bool:
