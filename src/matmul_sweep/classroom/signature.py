@@ -58,6 +58,7 @@ ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*"
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
+OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|cuda\w+")
 PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
@@ -207,6 +208,9 @@ def signature_of(
     beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
+    if not numbers and (name := undefined_size(source, kernel)):
+        lacking = f"uses {name}, which is defined nowhere{source.perhaps_left_out}; or it is a number"
+        raise question(f"{where} {lacking} of the program's build: which", f"{name}=64")
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
@@ -413,7 +417,8 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            unfilled = f"of no type that a trial fills{source.perhaps_left_out}; a kernel {TAKEN}"
+            perhaps = "" if OF_CUDA_TYPE.fullmatch(kind) else source.perhaps_left_out
+            unfilled = f"of no type that a trial fills{perhaps}; a kernel {TAKEN}"
             raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
@@ -506,6 +511,15 @@ def by_index_of_rows(
     if not agree or not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
         return {}
     return {"m": bounds.pop(), "n": n, "k": k}
+
+
+def undefined_size(source: Source, kernel: Kernel) -> str:
+    """The name in capitals at which a loop of a kernel ends, and which no text here defines, if it
+    includes a header that is not here."""
+    ends = re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*([A-Z][A-Z\d_]*)\b", kernel.body)
+    known = source.names.keys() | {one.name for one in kernel.template}
+    unknown = (one for one in ends if one not in known and not kernel.declares(one))
+    return next(unknown, "") if source.left_out else ""
 
 
 def constants_said(

@@ -244,6 +244,9 @@ def programs_in(
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
+    if re.search(r"\bmain\s*\([^;{}]*\)\s*\{", kernel.body):
+        said = f"line {kernel.line} does not compile as it stands: {source.line(kernel.line)}"
+        raise UserError(f"{source.path}: {said}; a brace of {kernel.name} is never closed")
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
