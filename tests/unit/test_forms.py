@@ -1015,6 +1015,21 @@ VERDICTS |= {
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
 }  # fmt: skip
 
+VERDICTS |= {
+    "a macro of one letter, and structs": ("#define T 8\n" + of_structs(), "", "f is correct"),
+    "the size of a warp, as CUDA has it": (
+        f"const int warpSize = 32;\n{kernel(k='n + 0 * warpSize')}", "", "f is correct"),
+    "parameters by a macro": (
+        f"#define GIVEN {MATRICES}, \\\n    int n\n{kernel('GIVEN')}", "", "f is correct"),
+    "a type by a concept": (
+        "template <typename T> concept Any = requires(T a) { a + a; };\ntemplate <Any T> "
+        + kernel("const T* A, const T* B, T* C, int n", kind="T"), "", "f is correct"),
+    "a macro that a setting gives, and the program's grid has": (
+        "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
+        + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }", "SIDE=8",
+        "multiple of 8: grid too small, line 12"),
+}  # fmt: skip
+
 
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 # C has rows of M elements.
@@ -1057,6 +1072,10 @@ READ = {
 
 # A text, and the question that it leaves open.
 READ |= {
+    "conditions within conditions": (
+        "#if 1\n#ifndef M\n#define M\n#define N 96\n#else\n#define N (M)\n#endif\n#else\n"
+        "#ifndef M\n#define M\n#define N 24\n#else\n#define N (M)\n#endif\n#endif\n" + FIXED,
+        "N=m"),
     "sizes that the indices tell": (
         "const int N = 4096, M1 = 4096, M2 = 2048;\n" + kernel(
             MATRICES, "A[i * M1 + p]", "B[p * M2 + j]", "C[i * M2 + j]", "N", "M2", "M1")
@@ -1206,6 +1225,19 @@ QUESTIONS = {
     "a choice that is called a dimension": (
         "#define SHARED 1\n" + FIXED.replace("N", "SHARED"),
         "pass n, or write `#define N 64` and use N"),
+    "a type that one of several headers has": (
+        '#include "helper_cuda.h"\n#include "cuda_grid.h"\n#include <grid.h>\n'
+        + kernel("const Grid A, const Grid B, Grid C"),
+        'perhaps "cuda_grid.h" of line 2 or "grid.h" of line 3 has it, which are not here'),
+    "a size that a header has": (
+        '#include "sizes.h"\n' + FIXED, 'f uses N, which is defined nowhere; perhaps "sizes.h" of'),
+    "a brace that is never closed": (
+        kernel().replace("= sum;\n}", "= sum;") + "int main() { f<<<1, 1>>>(0, 0, 0, 1); }",
+        "line 1 does not compile as it stands: __global__ void f"),
+    "a macro that a build may change, and the grid has": (
+        "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
+        + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }",
+        "with SIDE=4, which a build may change: to what"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
@@ -1302,6 +1334,12 @@ def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
     hand_in.write_text(f"#include <size.h>\n{FIXED}")
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct" and [*verdict.shapes][-1].m == 128
+
+
+def test_headers_of_cuda_are_never_those_beside_the_file(hand_in: Path) -> None:
+    hand_in.with_name("cuda_runtime.h").write_text("#error another one\n")
+    hand_in.write_text(f"#include <cuda_runtime.h>\n{kernel()}")
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
 
 
 def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) -> None:

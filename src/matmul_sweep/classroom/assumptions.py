@@ -150,8 +150,7 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
     if numbers and not launch.possible:
         yield from filter(None, [question_of_guess(program.source, launch, said)])
-    if given := " ".join(map("=".join, open_macros(program).items())):
-        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
+    yield from of_macros(program, nowhere)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
     free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
     sizes = bench.signature.fixed.values() if free else ()
@@ -163,6 +162,12 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     if bench.signature.open_rows and not program.launch.tile:
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
         yield question(f"{nowhere}. {part}", "tile=32x32")
+
+
+def of_macros(program: Program, nowhere: str) -> Iterator[UserError]:
+    """The question about macros that a build may change, of what is right nowhere."""
+    if given := " ".join(map("=".join, open_macros(program).items())):
+        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
 
 
 def open_macros(program: Program) -> dict[str, str]:

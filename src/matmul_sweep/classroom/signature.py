@@ -209,7 +209,9 @@ def signature_of(
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
     if not numbers and (name := undefined_size(source, kernel)):
-        lacking = f"uses {name}, which is defined nowhere{source.perhaps_left_out}; or it is a number"
+        lacking = (
+            f"uses {name}, which is defined nowhere{source.perhaps_left_out}; or it is a number"
+        )
         raise question(f"{where} {lacking} of the program's build: which", f"{name}=64")
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")

@@ -15,7 +15,7 @@ import numpy as np
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.assumptions import decisive, storage
+from matmul_sweep.classroom.assumptions import decisive, of_macros, storage
 from matmul_sweep.classroom.conventions import (
     TURNED,
     by_fragments,
@@ -261,6 +261,11 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
     if two and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
+    given = {name: text for name, text in settings.items() for one in source.sources
+             if name in one.macros and not one.fixes(name)}  # fmt: skip
+    if given.items() - dict(source.values).items():  # which the program around it has, too
+        source = source.with_values({**dict(source.values), **given})
+        return program_of(source, source.kernel(kernel.name), settings)
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -426,6 +431,13 @@ def certain(verdict: Verdict) -> Verdict:
         )  # fmt: skip
     if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
+    if len(mistakes) > 1 and not any(verdict.shapes.values()):  # and another launch mends not all
+        program = verdict.program
+        where = (
+            f"{program.source.path}: {program.kernel.name} is correct at none of the shapes tried"
+        )
+        for asked in of_macros(program, where):
+            raise asked
     return verdict
 
 
