@@ -190,8 +190,10 @@ def signature_of(
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
-    by_index = by_index_of_rows(kernel, roles, sizes) if len(operation.matrices) == 3 else {}
-    constants = constants_as_parameters(sizes, letters, operation, by_index | dict(settings))
+    constants, by_index = constants_as_parameters(sizes, letters, operation, settings), {}
+    if len(operation.matrices) == 3 > len(constants):  # of three, trials tell which is which
+        by_index = by_index_of_rows(kernel, roles, sizes) | dict(settings)
+        constants = constants_as_parameters(sizes, letters, operation, by_index)
     beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
     beside = {name: role for name, role in beside.items() if role}
     alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
