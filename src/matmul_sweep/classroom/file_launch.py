@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
@@ -36,7 +36,6 @@ REFUSES_OTHERS = re.compile(
 REFUSES_UNLIKE = re.compile(
     r"\bif\s*\(([^;{}]*!=[^;{}]*)\)\s*(?:\{[^{}]*)?\b(?:throw|return|exit|abort)\b"
 )
-UNLIKE = re.compile(r"([\w.>-]+)\s*!=\s*([\w.>-]+)")
 COPY = r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*"
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
@@ -215,7 +214,8 @@ class FileLaunch:
     def follows(self) -> bool:
         """Whether its grid changes with constants of the file that were made small: one of literals
         is for their own values."""
-        twice = {name: str(2 * int(value)) for name, value in self.source.values}
+        twice = {name: str(2 * int(value)) for name, value in self.source.values
+                 if value.isdecimal()}  # fmt: skip
         other = Host(self.source.with_values(twice), self.kernel, {}).launch() if twice else None
         return not (self.constant and other and other.grid == self.own.grid)
 
@@ -419,20 +419,22 @@ def roles_of(
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text
-    known = dict(reversed(roles))
-    for condition in REFUSES_UNLIKE.findall(around):
-        for pair in UNLIKE.findall(condition):
-            roles += [(a, known[b]) for a, b in (pair, pair[::-1])
-                      if b in known and a not in known and not a.isdecimal()]  # fmt: skip
-    left = {"m", "n", "k"} - {*known.values()}
-    for _, text, _ in passed(signature, own) if len(left) == 1 else ():  # in the size of a matrix
-        sides = text.split("*")
-        pair = [one.strip() for one in sides] if len(sides) == 2 else []
-        others = [
-            one for one in pair if one not in known and re.fullmatch(r"\w+(?:(?:\.|->)\w+)?", one)
-        ]
-        roles += [(one, *left) for one in others if len(others) == 1 and not one.isdecimal()]
-    return tuple(roles)
+    known, sides = dict(reversed(roles)), signature.operation.shape.__match_args__
+    conditions = (one for found in REFUSES_UNLIKE.findall(around) for one in found.split("||"))
+    same = [(one, known[other]) for one, other in pairs(conditions, "!=") if other in known]
+    left = {*sides} - {*known.values()}
+    areas = pairs((text for _, text, _ in passed(signature, own)), "*")  # the sizes of matrices
+    same += [(one, min(left)) for one, other in areas if other in known and len(left) == 1]
+    fresh = [one for one in same if one[0] not in known.keys() | source.names.keys()]
+    return (*roles, *fresh)
+
+
+def pairs(texts: Iterable[str], sign: str) -> Iterator[tuple[str, str]]:
+    """The two names, in both orders, of each text that is nothing but them and a sign."""
+    for text in texts:
+        two = [one.strip() for one in text.split(sign)]
+        if len(two) == 2 and all(re.fullmatch(r"[A-Za-z_][\w.>-]*", one) for one in two):
+            yield from ((two[0], two[1]), (two[1], two[0]))
 
 
 def copied(text: str, function: str) -> str:

@@ -728,7 +728,7 @@ def functions_of(source: Source) -> Iterator[Node]:
 
 def copy_members(source: Frame, of: str, frame: Frame, name: str) -> None:
     """Give a struct the members that another one, perhaps of another function, has."""
-    for own, value in [*source.variables.items()]:
+    for own, value in [*source.variables.items()] if of.isidentifier() else ():
         if re.fullmatch(rf"{re.escape(of)}(\.|->)\w+", own):
             for reach in (".", "->"):
                 frame.variables[name + reach + re.split(r"\.|->", own)[-1]] = value

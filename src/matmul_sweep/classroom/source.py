@@ -33,7 +33,10 @@ OF_CUDA = re.compile(
     r"|cooperative_groups|thrust/"
 )
 # Others' headers, which have no part of a kernel.
-PUBLIC = re.compile(r"helper_|openssl|opencv|boost|torch|ATen|c10|pybind|cu(?:til|tlass|te)")
+PUBLIC = re.compile(
+    r"helper_|openssl|opencv|boost|torch|ATen|c10|pybind|cu(?:til|tlass|te)|windows|conio|mpi|omp"
+    r"|\w*intrin"
+)
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 # Of headers in quotes, seen from the file.
 HEADER_FOLDERS = (".", "include", "../include", "common", "../common", "..")
@@ -367,7 +370,8 @@ class Include:
     def is_own(self) -> bool:
         """Whether it is like a header of the program's own, and of no system or library."""
         system = "/" in self.name or (Path("/usr/include") / self.name).exists()
-        return "." in self.name and not (system or KERNEL_HEADERS.fullmatch(self.name))
+        others = system or KERNEL_HEADERS.fullmatch(self.name) or PUBLIC.match(self.name)
+        return "." in self.name and not others
 
     def may_serve(self, words: Set[str]) -> bool:
         """Whether a kernel with these words may use what the header says."""
