@@ -55,7 +55,12 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch, refused_at_own
+from matmul_sweep.classroom.relaunching import (
+    exchanged,
+    fixed_grid,
+    mistake_of_launch,
+    refused_at_own,
+)
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
@@ -458,8 +463,20 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
     made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
+    made_for_it = made_for_it or exchanged_for_square(shapes, bench, own)
     fine_there = shapes.get(own) or shapes.get(bench.like_own or own)
     return bool(fine_there and (made_for_it or bench.is_for_one_size))
+
+
+def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: Shape) -> bool:
+    """Whether nothing is wrong at whole tiles but that x and y of the program's grid are exchanged,
+    which a square C such as its own does not mind."""
+    square = {shape: fine for shape, fine in shapes.items() if len({*shape.output}) == 1}
+    fine = len({*own.output}) == 1 and any(square.values())
+    found = multiples(square, bench) if fine else {}
+    off = [one for one in shapes if found and fit(one, found) and not shapes[one]]
+    turned = replace(bench, launch=replace(bench.launch, mended=exchanged))
+    return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
 
 
 def minds_edges(bench: Bench) -> bool:
