@@ -435,7 +435,7 @@ void go(float* A, float* B, float* C, int n)
         "f is correct as its program launches it(?s:.*)elsewhere it is wrong: grid exchanged"),
     "a grid exchanged without a guard, and a square from a call": (
         rectangular().replace("    if (i >= m || j >= n) return;\n", "") + "void go(int m, int n, "
-        "int k) { f<<<dim3(m / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k); }\n"
+        "int k) { f<<<dim3((m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k); }\n"
         "int main() { go(4096, 4096, 2048); }", "",
         "f is correct as its program launches it"),
     "rows from a macro of the grid, and C with the rows of A": (
