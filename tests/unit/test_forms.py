@@ -1021,6 +1021,11 @@ VERDICTS |= {
 }  # fmt: skip
 
 VERDICTS |= {
+    "a block as large as a C whose size nobody knows": (
+        f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
+        "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"
+        "void go(int n) { f<<<1, dim3(n, n)>>>(0, 0, 0, n); }", "",
+        "too many threads(?!(?s:.*)guessed)(?s:.*)as in line 2"),
     "a macro of one letter, and structs": ("#define T 8\n" + of_structs(), "", "f is correct"),
     "the size of a warp, as CUDA has it": (
         f"const int warpSize = 32;\n{kernel(k='n + 0 * warpSize')}", "", "f is correct"),
