@@ -236,6 +236,8 @@ DIM3 = "void go(dim3 p, dim3 q) { f<<<dim3(q.x / 8, p.y / 4), 32>>>(0, 0, 0, p.x
     [
         (f"{ANY}{DIM3}int main() {{ int w = 64; dim3 p(w, 2 * w), q(5 * w, w); go(p, q); }}",
          (40, 32, 1)),
+        (f"{ANY}{DIM3}int main() {{ dim3 p(64, 128), q(320, 64); if (option()) q.x = number();"
+         " if (p.x != q.y) exit(1); go(p, q); }", (40, 32, 1)),
         (f"{SQUARE}void go(int n, int t) {{ f<<<n / t, t>>>(0, 0, 0, n); }}\n"
          "void all(int n, int t) { go(n, t); }\nint main() { int n = 512, t = 16; all(n, t); }",
          (32, 1, 1)),

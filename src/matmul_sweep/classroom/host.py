@@ -135,7 +135,7 @@ class Host:
     def __init__(self, source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> None:
         """sizes: in the place of variables, macros and the like of these texts."""
         self.source, self.kernel, self.sizes = source.host, kernel, sizes
-        self.steps = self.loops = 0
+        self.steps = self.loops = self.doubts = 0
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
@@ -162,7 +162,7 @@ class Host:
         for (function, call), words in product(each, (1, None)):
             if words is None and not parameters_of(function):
                 continue
-            self.steps, self.begins = 0, self.source.constants_of(function)
+            self.steps, self.doubts, self.begins = 0, 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
                 for declaration in self.extents_outside:
@@ -223,7 +223,7 @@ class Host:
         self.frames = [Frame(scope=scope)]
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
-        small = dict(self.source.values)  # of a template's arguments that are dimensions, too
+        small = self.made_small(function)
         for i, one in enumerate(holders):
             said = values[i] if i < len(values) else one.default
             said = small.get(one.name, said)
@@ -252,6 +252,14 @@ class Host:
                 copy_members(arrived, text.lstrip("&"), frame, own)
         return frame
 
+    def made_small(self, function: Node) -> dict[str, str]:
+        """The values of a function's own template that were made small as the kernel's are."""
+        values, text = dict(self.source.values), text_of(function, self.source.bare)
+        found = re.search(rf"\b{self.kernel.name}\s*<([^<>;]*)>\s*<<<", text)
+        given = map(str.strip, found[1].split(",")) if found else ()
+        return {one: values[own.name] for one, own in zip(given, self.kernel.template, strict=False)
+                if own.name in values}  # fmt: skip
+
     def arrival(self, call: Node | None, caller: Node | None) -> Frame | None:
         """The function around a call as it is when it gets there; None if it does not."""
         if not call or not caller or call.id in self.arrivals:
@@ -261,7 +269,7 @@ class Host:
         self.frames, self.goal = [frame], call
         with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
             self.run(caller.child_by_field_name("body"))
-        self.goal, self.steps, self.loops = None, 0, 0
+        self.goal, self.steps, self.loops, self.doubts = None, 0, 0, 0
         return self.arrivals[call.id]
 
     def read_in(self, frame: Frame | None, text: str) -> Value:
@@ -342,10 +350,14 @@ class Host:
             naming = (one for one in ("consequence", "alternative")
                       if self.names_kernel(syntax.part(node, one, self.text)))  # fmt: skip
             taken = [*naming] or taken
+        self.doubts += known is None
         for branch in taken:
-            # What returns under a condition that is not known is the way out of an error.
-            with suppress(Returned) if known is None else nullcontext():
+            # What returns under a condition that is not known is the way out of an error, as what
+            # returns before the call to which the reading goes.
+            out = known is None or (self.goal is not None and not self.leads_on(node))
+            with suppress(Returned) if out else nullcontext():
                 self.run(node.child_by_field_name(branch))
+        self.doubts -= known is None
 
     def run_switch_statement(self, node: Node) -> None:
         chosen = self.value(node.child_by_field_name("condition"))
@@ -567,9 +579,13 @@ class Host:
 
     def set(self, name: str, value: Value, line: int) -> None:
         frame = self.frames[-1]
+        if value is None and self.doubts and self.named(name) is not None:
+            return  # an option that is not given
         frame.lines[name.rpartition(".")[0] or name] = self.line_in_file(line)
         of, _, member = name.rpartition(".")
         if member in ("x", "y", "z") and isinstance(held := frame.variables.get(of), tuple):
+            if value is None and self.doubts:
+                return
             sides: list[Any] = list(held)
             sides["xyz".index(member)] = value
             frame.variables[of] = extents_of(sides)
