@@ -93,6 +93,7 @@ ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
 UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
 OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
+COPIED = "cudaMalloc(&d, 4); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
 EVERY_SIDE = f"""__global__ void f({SQUARE})
 {{
     for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
@@ -431,7 +432,12 @@ void go(float* A, float* B, float* C, int n)
         rectangular() + "void go(float* A, float* B, float* C, int m, int n, int k) { f<<<dim3("
         "(m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, B, C, m, n, k); }\n"
         "int main() { go(0, 0, 0, 4096, 4096, 4096); }", "",
-        "f is not correct except at the size that its program has: grid exchanged"),
+        "f is correct as its program launches it(?s:.*)elsewhere it is wrong: grid exchanged"),
+    "a grid exchanged without a guard, and a square from a call": (
+        rectangular().replace("    if (i >= m || j >= n) return;\n", "") + "void go(int m, int n, "
+        "int k) { f<<<dim3((m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k); }\n"
+        "int main() { go(4096, 4096, 2048); }", "",
+        "f is correct as its program launches it"),
     "rows from a macro of the grid, and C with the rows of A": (
         "#define WA 512\n#define HC 512\n#define WB WA\n" + rectangular(
         parameters=f"{MATRICES}, int k, int n", c="C[i * k + j]").replace(
@@ -542,6 +548,25 @@ void go(float* A, float* B, float* C, int n)
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
+    "a sum that is launched beside a product": (f"{kernel()}__global__ void g({SQUARE}, int m) {{ "
+        f"int i = {ROW}; if (i < n * m) C[i] = A[i] + B[i]; }}\n"
+        f"void run({SQUARE}) {{ g<<<n, n>>>(A, B, C, n, n); }}", "",
+        r"\A(?!(?s:.*)\bg\b)(?s:.*)f is correct"),
+    "dimensions of one kernel of several": (
+        kernel() + kernel(f"{MATRICES}, int q, int r, int s, int t", name="g"), "",
+        "f is correct(?s:.*)which is which(?s:.*)instance kernel=g m=q n=r(?s:.*)try: kernel=g"),
+    "a launch before its kernel": (
+        OWN_SIZES + kernel(), "", "does not compile: line 1: it launches f before that is"),
+    "a kernel that is declared before its launch": (
+        f"__global__ void f({SQUARE});\n" + OWN_SIZES + kernel(), "", "f is correct"),
+    "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
+        "(0,", "(a.p,"), "", "matrix of the host, line 9(?s:.*)passes a.p, which"),
+    "a copy that says the wrong direction": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
+        "0, n", "d, n"), "", "f is correct"),
+    "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
+        "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
+    "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
+        "dst,"), c="A[i * n + j]"), "", "f is not correct(?s:.*)write to an input(?!(?s:.*)adds)"),
     "structs with the word": (
         re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
         .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
@@ -734,7 +759,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a column for each thread": (
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
-    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)"), "",
+    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)")
+                  + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "",
                   r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
@@ -749,7 +775,26 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
     "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
-                                  "elements not written, line 3"),
+        "f is correct(?s:.*)block that is not square it is wrong: elements not written, line 3"),
+    "a block of a literal in a line": (rectangular().replace(
+        f"i = {ROW}, j = {COL}", "t = blockIdx.x * 256 + threadIdx.x, i = t / n, j = t % n"), "",
+        "f is correct(?s:.*)blocks of 256×1×1"),
+    "a block of literals in a function": (
+        "__device__ int at(int b, int t) { return b * 32 + t; }\n" + rectangular().replace(
+        ROW, "at(blockIdx.y, threadIdx.y)").replace(COL, "at(blockIdx.x, threadIdx.x)"), "",
+        "f is correct(?s:.*)blocks of 32×32×1"),
+    "names of matrices in another order than their product": (kernel(
+        "const float* b, const float* a, float* c, int n", "b[i * n + p]", "a[p * n + j]",
+        "c[i * n + j]"), "", r"f is correct(?s:.*)shows that c is b·a \(order=columns\)"),
+    "names that speak of a transposition": (rectangular(
+        parameters=SHAPE.replace("A,", "A_T,").replace("B,", "B_T,"), a="A_T[i * k + p]",
+        b="B_T[p * n + j]"), "", r"f is correct(?s:.*)\(a=rows b=rows\)"),
+    "an input that is called a result": (kernel(
+        "float* result, float* B, float* other, int n", "result[i * n + p]", c="other[i * n + j]"),
+        "", "f is correct"),
+    "dimensions that are called lengths of rows": (rectangular(
+        parameters=f"{MATRICES}, int lda, int ldb, int ldc", a="A[i * ldb + p]", m="lda", n="ldc",
+        b="B[p * ldc + j]", c="C[i * ldc + j]", k="ldb"), "", "f is correct(?s:.*)k=ldb"),
     "names of another file": (
         kernel(k="n * DEPTH", m="WIDTH", head="template <int S> __global__"), "",
         'does not compile: line 4: .*"WIDTH" is undefined; if another file .*WIDTH=16 DEPTH=16'),
@@ -764,6 +809,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is not correct: race"),
     "a square product by columns": (
         kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
+        r"f is correct(?s:.*)\(order=columns\)"),
+    "a square product by columns, whose place in C has a name": (
+        kernel(a="A[i + p * n]", b="B[p + j * n]", c="int at = i + j * n; C[at]"), "",
         r"f is correct(?s:.*)\(order=columns\)"),
     "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
     "inputs that become bfloat16": (
@@ -883,7 +931,13 @@ VERDICTS |= {
         kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];") + kernel(name="g")
         + OWN_SIZES.replace("f<<<", "g<<<"), "", "f is correct(?s:.*)which its caller has to cl"),
     "a C that nothing clears": (
-        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];"), "", "uninitialised C"),
+        kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];")
+        + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "", "uninitialised C"),
+    "a C that the kernel adds to by another name": (kernel(c="P[i * n + j] += sum; //").replace(
+        "    int i", "    float *P = C;\n    int i", 1), "", "f is correct(?s:.*)adds to C, which"),
+    "a C that no launch of the file takes": (
+        rectangular(c="C[i * n + j] += sum; //") + "void g() { cudaMalloc(0, 4); }", "",
+        "f is correct(?s:.*)adds to C, which its caller has to clear"),
     "structs for the device, made of the host's": (
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
     "structs of which a program has squares alone": (
@@ -966,6 +1020,26 @@ VERDICTS |= {
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
 }  # fmt: skip
 
+VERDICTS |= {
+    "a block as large as a C whose size nobody knows": (
+        f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
+        "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"
+        "void go(int n) { f<<<1, dim3(n, n)>>>(0, 0, 0, n); }", "",
+        "too many threads(?!(?s:.*)guessed)(?s:.*)as in line 2"),
+    "a macro of one letter, and structs": ("#define T 8\n" + of_structs(), "", "f is correct"),
+    "the size of a warp, as CUDA has it": (
+        f"const int warpSize = 32;\n{kernel(k='n + 0 * warpSize')}", "", "f is correct"),
+    "parameters by a macro": (
+        f"#define GIVEN {MATRICES}, \\\n    int n\n{kernel('GIVEN')}", "", "f is correct"),
+    "a type by a concept": (
+        "template <typename T> concept Any = requires(T a) { a + a; };\ntemplate <Any T> "
+        + kernel("const T* A, const T* B, T* C, int n", kind="T"), "", "f is correct"),
+    "a macro that a setting gives, and the program's grid has": (
+        "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
+        + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }", "SIDE=8",
+        "multiple of 8: grid too small, line 12"),
+}  # fmt: skip
+
 
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 # C has rows of M elements.
@@ -1007,6 +1081,27 @@ READ = {
 
 
 # A text, and the question that it leaves open.
+READ |= {
+    "conditions within conditions": (
+        "#if 1\n#ifndef M\n#define M\n#define N 96\n#else\n#define N (M)\n#endif\n#else\n"
+        "#ifndef M\n#define M\n#define N 24\n#else\n#define N (M)\n#endif\n#endif\n" + FIXED,
+        "N=m"),
+    "sizes that the indices tell": (
+        "const int N = 4096, M1 = 4096, M2 = 2048;\n" + kernel(
+            MATRICES, "A[i * M1 + p]", "B[p * M2 + j]", "C[i * M2 + j]", "N", "M2", "M1")
+        + "void go() { f<<<dim3(M2 / 8, N / 8), dim3(8, 8)>>>(A, B, C); }",
+        "N=m M1=k M2=n; 8x8, 8x16"),
+    "a template's sizes that the indices tell": (
+        "template <int M, int N, int P> " + kernel(
+            MATRICES, "A[i * N + p]", "B[p * P + j]", "C[i * P + j]", "M", "P", "N")
+        + "template <int M, int N, int P> void go() { f<M, N, P><<<dim3(P / 8, M / 8), "
+        "dim3(8, 8)>>>(A, B, C); }\nint main() { go<96, 64, 512>(); }", "M=m N=k P=n; 8x8, 16x12"),
+    "a constant that is two sizes": (
+        "#define N 20\n" + kernel(
+            f"{MATRICES}, int rows", "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", "rows", "N",
+            "N"), "rows=m N=n"),
+}  # fmt: skip
+
 QUESTIONS = {
     "an array of structs": (
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
@@ -1029,6 +1124,10 @@ QUESTIONS = {
     "a block of one kernel of several": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7")
         + kernel(name="g"), "take? Say for instance kernel="),
+    "a comma that is lost": (kernel(f"{MATRICES} int n", b="P[p * n + j]").replace(
+        "    float sum", "const float* P = B;\n    float sum"), "line 1 does not compile as it s"),
+    "a call of a library": (kernel().replace("    float sum", "    thrust::device_ptr<float> b;"
+        " float sum"), "f uses thrust, which a trial on the CPU lacks"),
     "a dimension that is a block of threads": (
         f"__global__ void f({MATRICES}) {{ float s = 0; for (int p = 0; p < blockDim.x; p++) s += "
         "A[threadIdx.x * blockDim.x + p] * B[p * blockDim.x + blockIdx.x]; "
@@ -1086,7 +1185,15 @@ QUESTIONS = {
     "bytes that are codes": (
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
-        "value(B[p * n + j])"), "its bytes seem to be codes of numbers"),
+        "value(B[p * n + j])"), "its int8 seem to be codes of other numbers"),
+    "whole numbers that hold floats": (kernel(
+        "const int* A, const int* B, float* C, int n", "__int_as_float(A[i * n + p])",
+        "__int_as_float(B[p * n + j])"), "its int32 seem to be codes of other numbers"),
+    "a switch that nobody turns": (kernel(
+        f"{SQUARE}, bool transB", b="(transB ? B[p * n + j] : B[j * n + p])"),
+        "f is right if B is stored transposed: is it made for that? Say for instance b=tr"),
+    "a switch without which nothing is right": (kernel(
+        f"{SQUARE}, bool on", k="(on ? n : n - 1)"), "with on=0, which is a guess, f is"),
     "a type that is a guess": (
         "#include <mma.h>\ntemplate <class T>\n" + kernel().replace("float sum = 0;", "float sum ="
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),
@@ -1128,6 +1235,19 @@ QUESTIONS = {
     "a choice that is called a dimension": (
         "#define SHARED 1\n" + FIXED.replace("N", "SHARED"),
         "pass n, or write `#define N 64` and use N"),
+    "a type that one of several headers has": (
+        '#include "helper_cuda.h"\n#include "cuda_grid.h"\n#include <grid.h>\n'
+        + kernel("const Grid A, const Grid B, Grid C"),
+        'perhaps "cuda_grid.h" of line 2 or "grid.h" of line 3 has it, which are not here'),
+    "a size that a header has": (
+        '#include "sizes.h"\n' + FIXED, 'f uses N, which is defined nowhere; perhaps "sizes.h" of'),
+    "a brace that is never closed": (
+        kernel().replace("= sum;\n}", "= sum;") + "int main() { f<<<1, 1>>>(0, 0, 0, 1); }",
+        "line 1 does not compile as it stands: __global__ void f"),
+    "a macro that a build may change, and the grid has": (
+        "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
+        + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }",
+        "with SIDE=4, which a build may change: to what"),
     "a filter": (
         kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
         "no kernel in it looks like a product of two matrices"),
@@ -1226,11 +1346,21 @@ def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
     assert verdict.status == "correct" and [*verdict.shapes][-1].m == 128
 
 
+def test_headers_of_cuda_are_never_those_beside_the_file(hand_in: Path) -> None:
+    hand_in.with_name("cuda_runtime.h").write_text("#error another one\n")
+    hand_in.write_text(f"#include <cuda_runtime.h>\n{kernel()}")
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
+
+
 def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) -> None:
     hand_in.with_name("kernel.cuh").write_text(kernel(k="n - 1"))
     hand_in.write_text('#include "kernel.cuh"\nint main() {}\n')
     (verdict,) = judge_all(hand_in, {})
     assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
+    hand_in.with_name("other.cuh").write_text(kernel(name="g"))
+    hand_in.write_text('#include "kernel.cuh"\n#include "other.cuh"\n')
+    (verdict,) = judge_all(hand_in, {"kernel": "g"})
+    assert verdict.status == "correct"
 
 
 INCLUDER = """#include "kernel.cuh"

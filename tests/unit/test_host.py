@@ -85,6 +85,12 @@ LAUNCHES = {
         SQUARE + "int main() { int n = 9; auto t = duration_cast<ms>(b - a).count();"
         " dim3(1, 2, 3, 4); int u = min(), s = sizes[][7]; f<<<n, 8>>>(0, 0, 0, n); }",
         Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "sizes that have to be the same": (
+        ANY + "int main() { int r = 3, c = 2, d = 2, e = 9; if (c != d) { puts(s); return 1; }"
+        " f<<<d, dim3(r, e)>>>(0, 0, 0, r, e, c); }", Gemm(5, 6, 7), (7, 1, 1), (5, 6, 1), 0),
+    "a side of the grid by another name of the size": (
+        SQUARE + "void go() { int n = 2000, r = 2000; f<<<dim3(n / 8, r / 8), 64>>>(0, 0, 0, n); }",
+        Gemm(64, 64, 64), (8, 8, 1), (64, 1, 1), 0),
     "a list of sizes": (
         SQUARE + "int main() { int n = 7, sides[] = {8, 16, 32}; for (int i = 0; i < 3; i++)"
         " { int t = sides[i]; f<<<n / t, t>>>(0, 0, 0, n); } }",
@@ -157,10 +163,18 @@ def test_a_copy_of_a_struct_has_its_sizes(copy):
     assert told and told.grid == (5, 3, 1)
 
 
+def test_a_struct_whose_members_are_rounded_up_has_multiples():
+    program = launch_in(
+        OF_STRUCTS + "void go(Matrix M) { Matrix A, B, C; A.rows = (M.rows + 31) / 32 * 32; "
+        "f<<<dim3(C.cols / 32, A.rows / 32), dim3(32, 32)>>>(A, B, C); }"
+    )
+    assert program and program.multiple == 32
+
+
 @pytest.mark.parametrize(
     ("passed", "wanted"),
     [("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
-     ("sms()", ""), ("m + n + k", "")],
+     ("sms()", ""), ("m + n + k", ""), ("p->r * n", "")],
 )  # fmt: skip
 def test_what_is_passed_beside_the_dimensions_follows_from_them(passed, wanted):
     program = launch_in(
@@ -168,6 +182,14 @@ def test_what_is_passed_beside_the_dimensions_follows_from_them(passed, wanted):
         + f"{GO}{{ f<<<dim3(n / 8, m / 8), 64>>>(a, b, c, m, n, k, {passed}); }}"
     )
     assert program and program.expression(6) == wanted
+
+
+def test_the_size_of_a_matrix_has_the_dimension_that_is_not_passed():
+    program = launch_in(
+        KERNEL.format(numbers="int n, int k, int all")
+        + "void go(P* p) { f<<<p->m, 64>>>(0, 0, 0, p->n, p->k, p->m * p->n); }"
+    )
+    assert program and program.expression(5) == "m*n" and program.far.grid == (70001, 1, 1)
 
 
 def test_what_is_not_known_is_none():
@@ -204,3 +226,37 @@ def test_what_the_program_says_of_sizes_and_of_c(text, own, constant, zeroes):
     program = launch_in(SQUARE + f"int main() {{ float *a, *c; {text} }}")
     assert program
     assert (program.own_shape, program.constant, program.zeroes_c) == (own, constant, zeroes)
+
+
+DIM3 = "void go(dim3 p, dim3 q) { f<<<dim3(q.x / 8, p.y / 4), 32>>>(0, 0, 0, p.x, q.x, 7); }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "grid"),
+    [
+        (f"{ANY}{DIM3}int main() {{ int w = 64; dim3 p(w, 2 * w), q(5 * w, w); go(p, q); }}",
+         (40, 32, 1)),
+        (f"{ANY}{DIM3}int main() {{ dim3 p(64, 128), q(320, 64); if (option()) q.x = number();"
+         " if (p.x != q.y) exit(1); go(p, q); }", (40, 32, 1)),
+        (f"{SQUARE}void go(int n, int t) {{ f<<<n / t, t>>>(0, 0, 0, n); }}\n"
+         "void all(int n, int t) { go(n, t); }\nint main() { int n = 512, t = 16; all(n, t); }",
+         (32, 1, 1)),
+        (f"{SQUARE}void go(int n) {{ f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { int sizes[] = {512, 96}; for (int i = 0; i < 2; i++) go(sizes[i]); }",
+         (32, 1, 1)),
+        (f"{SQUARE}void go(int n) {{ f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { for (int n : {512, 96}) go(n); }", (32, 1, 1)),
+        (f"{SQUARE}void go(int n, int mode) {{ if (mode == 2) f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { int n = 64, m = 1; go(n, m); m = 2; go(n, m); }", (4, 1, 1)),
+        (f"{OF_STRUCTS}void go(Matrix A, Matrix B, Matrix C) {{ Matrix a = A; "
+         "f<<<dim3(B.cols / 8, a.rows / 4), dim3(8, 4)>>>(a, B, C); }\n"
+         "int main() { Matrix A, B, C; A.rows = 64; B.cols = 80; go(A, B, C); }", (10, 16, 1)),
+        (f"{TEMPLATE}template <int S> void run(int n) {{ f<S><<<64 / S, 8>>>(0, 0, 0, n); }}\n"
+         "#define ROW(S) {S, run<S>}\nauto all[] = {ROW(4), ROW(8)};", (16, 1, 1)),
+        (f"{TEMPLATE}void go(int n) {{ auto f2 = [&](auto g, int b) {{ g<<<b, 8>>>(0, 0, 0, n); }};"
+         " f2(f<4>, 9); }", (9, 1, 1)),
+    ],
+)  # fmt: skip
+def test_a_call_gives_what_the_variables_of_its_function_are_there(text, grid):
+    program = launch_in(text)
+    assert program and program.own.grid == grid

@@ -29,7 +29,7 @@ WIDE = 64  # of a tile, that shapes are as large as
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
 SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by columns
-    r"(?i:transpos|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
+    r"(?i:transpos|trans_?[ab]\b|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
     r"|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
 # What a kernel does beside a product.
@@ -38,6 +38,8 @@ BESIDE = re.compile(
     r"|\bclamp\w*(?=\s*\()|\b(?:max|min)(?=\s*\(\s*(?:-128|127)\b)"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
+# What makes other numbers of whole ones.
+HOLDS_OTHERS = re.compile(r"_as_(?:float|double|half)\b|\b__half|(?:half2?|bfloat162?|float)\s*\*")
 # A macro that shifts by one of its own arguments.
 SHIFTS = re.compile(r"#[ \t]*define[ \t]+(\w+)\([^)\n]*\b(\w+)\b[^)\n]*\).*<<[ (]*\2\b")
 
@@ -148,8 +150,7 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
     if numbers and not launch.possible:
         yield from filter(None, [question_of_guess(program.source, launch, said)])
-    if given := " ".join(map("=".join, open_macros(program).items())):
-        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
+    yield from of_macros(program, nowhere)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
     free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
     sizes = bench.signature.fixed.values() if free else ()
@@ -163,6 +164,12 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
         yield question(f"{nowhere}. {part}", "tile=32x32")
 
 
+def of_macros(program: Program, nowhere: str) -> Iterator[UserError]:
+    """The question about macros that a build may change, of what is right nowhere."""
+    if given := " ".join(map("=".join, open_macros(program).items())):
+        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
+
+
 def open_macros(program: Program) -> dict[str, str]:
     """The numbers that a kernel uses, and the file defines only if nobody has before."""
     words = {*re.findall(r"\w+", program.kernel.body)} - program.launch.constants.keys()
@@ -174,8 +181,9 @@ def open_macros(program: Program) -> dict[str, str]:
 def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
     program, signature, operation = bench.program, bench.signature, bench.signature.operation
-    if operation.dtype == "int8" and not operation.output.startswith("int"):
-        yield UserError(f"{nowhere}: its bytes seem to be codes of numbers")
+    coded = operation.dtype == "int8" and not operation.output.startswith("int")
+    if coded or (operation.dtype.startswith("int") and HOLDS_OTHERS.search(program.code)):
+        yield UserError(f"{nowhere}: its {operation.dtype} seem to be codes of other numbers")
     if kind not in MISREAD or signature.settled:
         return
     if found := BESIDE.search(program.kernel.body):
@@ -195,8 +203,7 @@ def question_of_block(program: Program) -> UserError:
     numbers = [one for one in launch.constants if one in launch.guessed]
     most = max(program.signature.fixed.values(), default=usual[0])
     block = "x".join(str(min(side, most)) for side in usual if side > 1)
-    said = [f"kernel={program.kernel.name}"] * (len(program.source.products()) > 1)
-    said += [f"{one}={launch.constants[one]}" for one in numbers]
+    said = [f"{one}={launch.constants[one]}" for one in numbers]
     example = " ".join([*said, f"block={block}"])
     asked = f"{program.source.path}: which block does {program.kernel.name} take"
     return question(asked + f", with which {', '.join(numbers)}" * bool(numbers), example)

@@ -177,14 +177,18 @@ def by_fragments(program: Program) -> frozenset[str]:
 
 def steps_by_columns(program: Program) -> bool:
     """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
-    c = re.escape(program.signature.name_of("C"))
-    return bool(re.search(rf"\b{c}\s*\[[^][*]*\+[^][]*\*", program.kernel.body))
+    c, body = re.escape(program.signature.name_of("C")), program.kernel.body
+    index = "|".join(re.findall(rf"\b{c}\s*\[\s*(\w+)\s*\]", body)) or "-"
+    return bool(re.search(rf"\b(?:{c}\s*\[|(?:{index})\s*=)[^][*=;]*\+[^][;]*\*", body))
 
 
 def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
     """How a signature differs from that which the names tell, in words, and as settings."""
     words, settings = [], []
-    if found.columns == frozenset("ABC") != told.columns:
+    if told.square and told.exchanged and found.columns == frozenset("ABC") != told.columns:
+        words.append("{2} is {1}·{0}".format(*map(found.name_of, "ABC")))
+        settings.append(f"order={CONVENTIONS['order']}")
+    elif found.columns == frozenset("ABC") != told.columns:
         words.append("all matrices are stored by columns")
         settings.append(f"order={CONVENTIONS['order']}")
     elif found.columns != told.columns:

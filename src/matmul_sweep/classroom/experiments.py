@@ -196,7 +196,7 @@ class Bench:
 
     def once(self, launched: plans.Launch) -> plans.Launch:
         """A launch without blocks that only repeat what others do."""
-        x, y, z = (1 if axis in self.idle else side
+        x, y, z = (min(1, side) if axis in self.idle else side
                    for axis, side in zip("xyz", launched.grid, strict=True))  # fmt: skip
         return replace(launched, grid=(x, y, z))
 
@@ -314,17 +314,24 @@ class Bench:
         operation, halves = self.signature.operation, re.search(HALF_ARITHMETIC, self.program.code)
         return operation.rounding or (DTYPES[operation.dtype].roundoff if halves else 0)
 
+    @cached_property
+    def names_of_c(self) -> str:
+        """The name of C, and those of pointers that begin at it, as a pattern."""
+        c = re.escape(self.signature.name_of("C"))
+        others = re.findall(rf"\*\s*(\w+)\s*=\s*{c}\b", self.program.kernel.body)
+        return f"(?:{'|'.join([c, *others])})"
+
     @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
-        c = re.escape(self.signature.name_of("C"))
+        c = self.names_of_c
         added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
         return bool(re.search(added, self.program.kernel.body))
 
     @property
     def reads_c(self) -> bool:
         """Whether the kernel begins its sums with what C holds."""
-        c = re.escape(self.signature.name_of("C"))
+        c = self.names_of_c
         read = rf"(?<![=!<>])=[^;={{}}]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
         return bool(re.search(read, self.program.kernel.body))
 
@@ -339,9 +346,9 @@ class Bench:
 
     @property
     def is_given_zeros(self) -> bool:
-        """Whether whoever calls the file's functions, which launch, has to clear C."""
-        program, source = self.program.in_file, self.program.source
-        given = program.is_given_c if program else source.launchers and "cudaM" not in source.bare
+        """Whether whoever calls the file's functions, or launches its kernel, has to clear C."""
+        program = self.program.in_file
+        given = program is None or program.is_given_c
         points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
         adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
         return bool(adds and self.seed is None and given)

@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
@@ -32,6 +32,11 @@ BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
 REFUSES_OTHERS = re.compile(
     r"\bif\s*\([^;{]*%[^;{]*\)\s*\{?\s*(?:throw|return|(?:std::)?exit|abort)\b|\bassert\s*\([^;]*%"
 )
+# What goes on only where two sizes are the same one.
+REFUSES_UNLIKE = re.compile(
+    r"\bif\s*\(([^;{}]*!=[^;{}]*)\)\s*(?:\{[^{}]*)?\b(?:throw|return|exit|abort)\b"
+)
+COPY = r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*"
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 # Sizes far from those that programs have, so that no grid is that of a program's own by chance.
@@ -65,15 +70,17 @@ class FileLaunch:
     @property
     def with_alike(self) -> "FileLaunch":
         """The same where variables that begin as the same number as the only size are that size, if
-        nothing else of the grid is."""
+        nothing else of the grid is, or as a side of a grid that is square."""
         begins = self.source.constants_of(self.source.launchers.get(self.kernel.name))
         values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
         alike = tuple((name, "m") for name, value in begins.items() if value in values)
-        if not (self.signature.square and alike and self.constant):
+        own, far = self.own.grid, self.far.grid if self.far else None
+        turns = own and far and own[0] == own[1] and far[0] != far[1]
+        if not (self.signature.square and alike and (self.constant or turns)):
             return self
         wider = replace(self, roles=(*self.roles, *alike), read={})
-        known = wider.far and wider.far.grid and wider.far.block
-        return wider if known else self
+        grid = wider.far.grid if wider.far and wider.far.block else None
+        return wider if grid and (self.constant or grid[0] == grid[1]) else self
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's, or the
@@ -111,10 +118,12 @@ class FileLaunch:
         return math.lcm(self.allowed[1], *tile, *(self.padded(text) for text, _ in self.roles))
 
     def padded(self, text: str) -> int:
-        """Of which a variable of the program begins as a multiple."""
+        """Of which a variable of the program, or a member, begins as a multiple."""
         function = self.source.launchers.get(self.kernel.name)
-        begins = self.source.constants_of(function).get(text, "")
-        names = re.findall(r"[A-Za-z_]\w*\b(?!\s*\()", begins)
+        of_member = rf"(?<![\w.>]){re.escape(text)}\s*=([^;=]+);" if "." in text else "$^"
+        set_to = re.search(of_member, text_of(function, self.source.bare))
+        begins = set_to[1] if set_to else self.source.constants_of(function).get(text, "")
+        names = re.findall(r"[A-Za-z_][\w.>-]*\b(?!\s*\()", begins)
         free = [one for one in names if one not in self.source.names]
         values = [Host(self.source, self.kernel, {one: size}).read(begins, function)
                   for one in free[:1] for size in OTHERS]  # fmt: skip
@@ -205,7 +214,8 @@ class FileLaunch:
     def follows(self) -> bool:
         """Whether its grid changes with constants of the file that were made small: one of literals
         is for their own values."""
-        twice = {name: str(2 * int(value)) for name, value in self.source.values}
+        twice = {name: str(2 * int(value)) for name, value in self.source.values
+                 if value.isdecimal()}  # fmt: skip
         other = Host(self.source.with_values(twice), self.kernel, {}).launch() if twice else None
         return not (self.constant and other and other.grid == self.own.grid)
 
@@ -243,6 +253,20 @@ class FileLaunch:
         """Whether the program makes C zero before."""
         return zeroes(self.source, self.text_of_c)
 
+    @cached_property
+    def of_host(self) -> str:
+        """A matrix that lies in the host's memory, as the launch's function copies it to or from
+        what cudaMalloc gave; or nothing."""
+        code, host = self.source.bare, set[str]()
+        allocated = {*map(variable, re.findall(r"\bcudaMalloc\w*\s*\(([^,;]+)", code))}
+        around = text_of(self.source.launchers.get(self.kernel.name), code)
+        for to, of in re.findall(rf"{COPY}([^,;]+),([^,;]+),[^;]*Host", around):
+            both = {variable(to), variable(of)}
+            host |= both if both & allocated else set()
+        found = (text for p, text, _ in passed(self.signature, self.own) if p.role in {*"ABC"})
+        shared = re.search("cudaMallocManaged|cudaHost|cudaMallocHost", code)
+        return next((one for one in found if variable(one) in host - allocated and not shared), "")
+
     @property
     def text_of_c(self) -> str:
         """What the launch passes for C; of a tensor, its name."""
@@ -277,6 +301,13 @@ class FileLaunch:
             what = f"the program launches blocks of {threads} threads; {of} {most}"
             return self.refused("too many threads", launched.lines[2], what, "launch fewer")
         asked = self.source.asks_for_shared
+        if self.of_host:
+            what = f"the program passes {self.of_host}, which its copies say is the host's"
+            cure = "pass what cudaMalloc gave"
+            return self.refused("matrix of the host", launched.lines[0], what, cure)
+        if launched.grid and not launched.grid[2]:
+            what = "the program launches 0 blocks along z"
+            return self.refused("no blocks", launched.lines[1], what, "launch one at least")
         if threads < 1:
             what = "the program launches blocks of 0 threads"
             return self.refused("no threads", launched.lines[2], what, "launch one at least")
@@ -304,6 +335,11 @@ class FileLaunch:
         return value if isinstance(value, int) and value else None
 
 
+def variable(text: str) -> str:
+    """The first name in the text of an argument, behind a cast."""
+    return "".join(re.findall(r"[A-Za-z_]\w*", re.sub(r"\([\w\s]*\*+\s*\)", "", text))[:1])
+
+
 def side_between(extent: int, blocks: int) -> int:
     """The side of the tiles of which so many are an extent, rounded up or down: the rounder one."""
     return max(ceil_div(extent, blocks), extent // blocks, key=roundness)
@@ -320,7 +356,8 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
         if 0 <= one.position < len(own.arguments):
             text, value = own.arguments[one.position], own.values[one.position]
             reach = "->" if "->" in one.name else "."
-            yield (one, f"{text}{reach}{one.member}", None) if one.member else (one, text, value)
+            member = f"{text}{reach}{one.member}"
+            yield (one, member, own.members.get(member)) if one.member else (one, text, value)
 
 
 def zeroes(source: Source, c: str) -> bool:
@@ -330,7 +367,7 @@ def zeroes(source: Source, c: str) -> bool:
         host = host.replace(kernel.body, "")
     memset = r"\bcudaMemset(2D)?(?:Async)?\s*\(\s*([^,]+),(?(1)[^,]+,)\s*0"  # behind the pitch
     cleared = [name for _, name in re.findall(memset, host)]
-    copied = re.findall(r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", host)
+    copied = re.findall(rf"{COPY}([^,]+),[^;]*HostToDevice", host)
     names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
     names += cleared_by_kernels(source, host)
     begun = [name for pattern in BEGUN_AT_ZERO for name in re.findall(pattern, host)]
@@ -382,7 +419,22 @@ def roles_of(
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text
-    return tuple(roles)
+    known, sides = dict(reversed(roles)), signature.operation.shape.__match_args__
+    conditions = (one for found in REFUSES_UNLIKE.findall(around) for one in found.split("||"))
+    same = [(one, known[other]) for one, other in pairs(conditions, "!=") if other in known]
+    left = {*sides} - {*known.values()}
+    areas = pairs((text for _, text, _ in passed(signature, own)), "*")  # the sizes of matrices
+    same += [(one, min(left)) for one, other in areas if other in known and len(left) == 1]
+    fresh = [one for one in same if one[0] not in known.keys() | source.names.keys()]
+    return (*roles, *fresh)
+
+
+def pairs(texts: Iterable[str], sign: str) -> Iterator[tuple[str, str]]:
+    """The two names, in both orders, of each text that is nothing but them and a sign."""
+    for text in texts:
+        two = [one.strip() for one in text.split(sign)]
+        if len(two) == 2 and all(re.fullmatch(r"[A-Za-z_][\w.>-]*", one) for one in two):
+            yield from ((two[0], two[1]), (two[1], two[0]))
 
 
 def copied(text: str, function: str) -> str:

@@ -61,6 +61,7 @@ KNOWN: Mapping[str, Callable[..., Value]] = {
 }  # fmt: skip
 # What programs call ceil_div, whose header may be missing.
 ROUNDED_UP = re.compile(r"(?i)(?:ceil|up)_?div|c_?div|i?_?div_?(?:round_?)?up")
+MEMBER = re.compile(r"\w+(?:\.|->)\w+")
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(
     r"(?:std::)?(?:unsigned|signed|size_t|(?:u_?)?(?:int\d+_t|int|long|short|char)|\s)+"
@@ -85,9 +86,9 @@ class TooLong(Exception):
 @dataclass(frozen=True)
 class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
-    dynamic bytes. arguments: their texts; values: theirs. commas: grid and block as
-    they are written, if they are comma expressions, else nothing. lines: where the launch is, and
-    where the variables of its grid, its block and its shared bytes are."""
+    dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs.
+    commas: grid and block as they are written, if they are comma expressions, else nothing. lines:
+    where the launch is, and where the variables of its grid, its block and its shared bytes are."""
 
     grid: Extents | None
     block: Extents | None
@@ -95,6 +96,7 @@ class Launched:
     template: tuple[str, ...]
     arguments: tuple[str, ...]
     values: tuple[Value, ...]
+    members: Mapping[str, Value]
     commas: tuple[str, ...]
     lines: tuple[int, int, int, int]
 
@@ -133,12 +135,14 @@ class Host:
     def __init__(self, source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> None:
         """sizes: in the place of variables, macros and the like of these texts."""
         self.source, self.kernel, self.sizes = source.host, kernel, sizes
-        self.steps = self.loops = 0
+        self.steps = self.loops = self.doubts = 0
         self.frames: list[Frame] = []
         self.text = self.source.text
         self.found: Launched | None = None
         self.forced = False  # whether what a name that is false keeps from running runs
         self.begins: Mapping[str, str] = {}  # of the variables of the function that it begins with
+        self.goal: Node | None = None  # a call, before which the reading ends
+        self.arrivals: dict[int, Frame | None] = {}
 
     def launch(self) -> Launched | None:
         """The kernel's first launch, on whole matrices if there is one; None if the program has
@@ -158,7 +162,7 @@ class Host:
         for (function, call), words in product(each, (1, None)):
             if words is None and not parameters_of(function):
                 continue
-            self.steps, self.begins = 0, self.source.constants_of(function)
+            self.steps, self.doubts, self.begins = 0, 0, self.source.constants_of(function)
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
                 for declaration in self.extents_outside:
@@ -215,15 +219,18 @@ class Host:
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
+        constants, arrived = self.source.constants_of(caller), self.arrival(call, caller)
         self.frames = [Frame(scope=scope)]
-        constants = self.source.constants_of(caller)
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
+        small = self.made_small(function)
         for i, one in enumerate(holders):
             said = values[i] if i < len(values) else one.default
+            said = small.get(one.name, said)
+            held = self.read_in(arrived, said)
             said = constants.get(said, said)
-            frame.types[one.name] = said
-            frame.variables[one.name] = self.read(said)
+            frame.types[one.name] = arrived.types.get(said, said) if arrived else said
+            frame.variables[one.name] = self.read(said) if held is None else held
         arguments = call.child_by_field_name("arguments") if call else None
         passed = texts(arguments, self.text)
         for i, parameter in enumerate(parameters_of(function)):
@@ -237,11 +244,45 @@ class Host:
                     frame.commas[own] = begun
                 else:
                     begun = f"dim3{begun}"
-            said = begun or said
+            held, text, said = self.read_in(arrived, said), said, begun or said
             count = name == "main" and i == 0
             if own and (said or count):
-                frame.variables[own] = words if count else self.read(said)
+                frame.variables[own] = words if count else self.read(said) if held is None else held
+            if arrived and own:
+                copy_members(arrived, text.lstrip("&"), frame, own)
         return frame
+
+    def made_small(self, function: Node) -> dict[str, str]:
+        """The values of a function's own template that were made small as the kernel's are."""
+        values, text = dict(self.source.values), text_of(function, self.source.bare)
+        found = re.search(rf"\b{self.kernel.name}\s*<([^<>;]*)>\s*<<<", text)
+        given = map(str.strip, found[1].split(",")) if found else ()
+        return {one: values[own.name] for one, own in zip(given, self.kernel.template, strict=False)
+                if own.name in values}  # fmt: skip
+
+    def arrival(self, call: Node | None, caller: Node | None) -> Frame | None:
+        """The function around a call as it is when it gets there; None if it does not."""
+        if not call or not caller or call.id in self.arrivals:
+            return self.arrivals.get(call.id) if call else None
+        self.arrivals[call.id] = None  # if it calls itself
+        frame = self.frame_of(caller, 1, next(iter(self.calls_of(caller)), None))
+        self.frames, self.goal = [frame], call
+        with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
+            self.run(caller.child_by_field_name("body"))
+        self.goal, self.steps, self.loops, self.doubts = None, 0, 0, 0
+        return self.arrivals[call.id]
+
+    def read_in(self, frame: Frame | None, text: str) -> Value:
+        """The value of an expression in a function under way."""
+        own, self.frames = self.frames, [frame] if frame else []
+        value = self.read(text) if frame and text else None
+        self.frames = own
+        return value
+
+    def leads_on(self, node: Node) -> bool:
+        """Whether the call at which the reading ends is in a node."""
+        here = self.goal if self.text == self.source.text else None
+        return bool(here and node.start_byte <= here.start_byte < node.end_byte)
 
     # ---- Statements -------------------------------------------------------------------------
 
@@ -278,6 +319,7 @@ class Host:
             elif kind == "dim3":
                 listed = 1
             name = text_of(names[0], self.text)
+            copy_members(self.frames[-1], text_of(value, self.text), self.frames[-1], name)
             if declarator.type == "array_declarator" and isinstance(listed, list):
                 for i, element in enumerate(listed):
                     self.set(f"{name}[{i}]", element, line_of(one))
@@ -292,7 +334,7 @@ class Host:
         for child in node.named_children:
             # A function's call changes nothing that a launch depends on, unless it may launch.
             call = child.type == "call_expression" and self.called(child, self.text) in self.by_name
-            if not call or self.hands_on(child):
+            if not call or self.hands_on(child) or self.leads_on(child):
                 self.value(child)
 
     def hands_on(self, call: Node) -> bool:
@@ -308,10 +350,14 @@ class Host:
             naming = (one for one in ("consequence", "alternative")
                       if self.names_kernel(syntax.part(node, one, self.text)))  # fmt: skip
             taken = [*naming] or taken
+        self.doubts += known is None
         for branch in taken:
-            # What returns under a condition that is not known is the way out of an error.
-            with suppress(Returned) if known is None else nullcontext():
+            # What returns under a condition that is not known is the way out of an error, as what
+            # returns before the call to which the reading goes.
+            out = known is None or (self.goal is not None and not self.leads_on(node))
+            with suppress(Returned) if out else nullcontext():
                 self.run(node.child_by_field_name(branch))
+        self.doubts -= known is None
 
     def run_switch_statement(self, node: Node) -> None:
         chosen = self.value(node.child_by_field_name("condition"))
@@ -330,6 +376,13 @@ class Host:
         self.loop(node, node.child_by_field_name("update"))
 
     run_while_statement = run_for_statement
+
+    def run_for_range_loop(self, node: Node) -> None:
+        """For the first value of a list."""
+        begin, listed = (node.child_by_field_name(one) for one in ("declarator", "right"))
+        values = self.list_of(listed) if listed and listed.type in LISTS else [None]
+        self.set(text_of(begin, self.text), values[0], line_of(node))
+        self.run(node.child_by_field_name("body"))
 
     def loop(self, node: Node, update: Node | None) -> None:
         """As long as the condition is known to hold, up to LOOP_STEPS, which do not count: it may
@@ -499,6 +552,8 @@ class Host:
             known = before is not None and value is not None
             value = BINARY[sign.removesuffix("=")](before, value) if known else None
         self.set(text_of(left, self.text), value, line_of(node))
+        frame = self.frames[-1]
+        copy_members(frame, text_of(right, self.text), frame, text_of(left, self.text))
         return value
 
     def value_update_expression(self, node: Node) -> Value:
@@ -524,9 +579,13 @@ class Host:
 
     def set(self, name: str, value: Value, line: int) -> None:
         frame = self.frames[-1]
+        if value is None and self.doubts and self.named(name) is not None:
+            return  # an option that is not given
         frame.lines[name.rpartition(".")[0] or name] = self.line_in_file(line)
         of, _, member = name.rpartition(".")
         if member in ("x", "y", "z") and isinstance(held := frame.variables.get(of), tuple):
+            if value is None and self.doubts:
+                return
             sides: list[Any] = list(held)
             sides["xyz".index(member)] = value
             frame.variables[of] = extents_of(sides)
@@ -542,6 +601,9 @@ class Host:
 
     def value_call_expression(self, node: Node) -> Value:
         name, arguments = self.called(node, self.text), node.child_by_field_name("arguments")
+        if node == self.goal:
+            self.arrivals[node.id] = self.frames[-1]
+            raise Found
         if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
             self.kernel_call(node, mark, name)
             return None
@@ -560,6 +622,12 @@ class Host:
             return converted(name, values[0])
         if name in self.by_name and self.hands_on(node):
             return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
+        held = self.begins.get(name, "")
+        if held.startswith("[") and self.hands_on(node):
+            own = parsed(f"auto f = {held};")
+            given = next(syntax.of_type(own, "lambda_expression"))
+            names = as_macro(given, f"void f(){{auto f = {held};}}")
+            return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
@@ -635,13 +703,18 @@ class Host:
         launched = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
             tuple(map(self.said, template)), arguments,
-            tuple(map(self.read, arguments)), tuple(commas),
+            tuple(map(self.read, arguments)), self.members, tuple(commas),
             (line, *(frame.lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
         whole = self.is_whole(launched)
         self.found = launched if whole else self.found or launched
         if whole:
             raise Found
+
+    @property
+    def members(self) -> dict[str, Value]:
+        """The members of structs whose values are known."""
+        return {k: v for k, v in self.frames[-1].variables.items() if MEMBER.fullmatch(k)}
 
     def said(self, argument: str) -> str:
         """A template's argument as the kernel's own text can have it."""
@@ -667,6 +740,14 @@ def functions_of(source: Source) -> Iterator[Node]:
     """The functions of a source that are no kernels."""
     found = source.nodes["function_definition"]
     return (one for one in found if "__global__" not in text_of(one, source.bare).split("{")[0])
+
+
+def copy_members(source: Frame, of: str, frame: Frame, name: str) -> None:
+    """Give a struct the members that another one, perhaps of another function, has."""
+    for own, value in [*source.variables.items()] if of.isidentifier() else ():
+        if re.fullmatch(rf"{re.escape(of)}(\.|->)\w+", own):
+            for reach in (".", "->"):
+                frame.variables[name + reach + re.split(r"\.|->", own)[-1]] = value
 
 
 def is_comma(node: Node) -> bool:
@@ -704,6 +785,7 @@ def parameter_list(declarator: Node) -> Node | None:
 
 
 def parameters_of(function: Node) -> list[Node]:
-    head = next(syntax.of_type(function, "function_declarator"), None)
+    kinds = "function_declarator", "lambda_declarator"
+    head = next(syntax.of_type(function, *kinds), None)
     listed = parameter_list(head) if head else None
     return [one for one in listed.named_children if "parameter" in one.type] if listed else []

@@ -241,7 +241,9 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
     told = {one: launch.constants[one] for one in sorted(launch.guessed & launch.constants.keys())}
     given = " ".join(map("=".join, told.items()))
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    example = " ".join(f"{k}={'32' if v.isdecimal() else 'double'}" for k, v in told.items())
+    other = {"0": "1"}  # of a switch
+    example = " ".join(f"{k}={other.get(v, '32' if v.isdecimal() else 'double')}"
+                       for k, v in told.items())  # fmt: skip
     return question(f"{source.path}: {asked}", example) if told else None
 
 
@@ -351,6 +353,7 @@ def guessed_block(
     """The block that a kernel's own text makes likely, if there is one, and whether no other one
     is as likely."""
     code, bound = code_of(source, kernel), valued(kernel.bounds, values)
+    any_block = "blockDim" in code or "blockIdx" not in code  # if not, it is one of its numbers
     used = {name: values[name] for name in used_constants(kernel, values)}
     ladder, by_warps = block_of_ladder(used), "mma" in code  # each of which has a tile
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
@@ -360,10 +363,10 @@ def guessed_block(
             return (WARP if by_warps else 1,), True
         if told := bound or math.prod(ladder or (0,)):
             return (told,), True
-        if threads := line_of(arrays, tiles):
+        if threads := side_beside(kernel, "x", values) or line_of(arrays, tiles):
             return (threads,), False
         of_tile = tiles or arrays or by_warps or re.search(r"threadIdx\s*\.\s*x\s*[/%]", code)
-        return (None, False) if of_tile else (LINE_BLOCK, True)
+        return (None, False) if of_tile else (LINE_BLOCK, any_block)
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1], True
     sides = [side_beside(kernel, axis, values) for axis in "xy"]
@@ -377,7 +380,7 @@ def guessed_block(
     if not tiles and not arrays:
         crossed = re.search(CROSSED, without_aliases(kernel.body))
         usual = OBLONG_BLOCK if crossed else DEFAULT_BLOCK
-        return square_of(bound) or usual, True
+        return square_of(bound) or usual, bool(bound) or any_block
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     found = (side, side) if 0 < side <= 32 else square_of(bound)
     return found, found is not None and not by_warps

@@ -22,6 +22,8 @@ OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
     "too many threads": "",
     "no threads": "",
+    "no blocks": "",
+    "matrix of the host": "",
     "too many blocks": "",
     "too much shared memory": "",
     "grid too small": "",

@@ -20,7 +20,7 @@ from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
 from matmul_sweep.classroom.launching import Launch, question_of_guess
 from matmul_sweep.classroom.signature import ADDEND, BATCH, LEADING, UNUSED, Parameter, Signature
-from matmul_sweep.classroom.source import Include, Source
+from matmul_sweep.classroom.source import OF_CUDA, Include, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
@@ -31,8 +31,9 @@ ERROR = re.compile(
 )
 UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
 # Gives a member of a struct its value, even if it is constant.
-SETTER = """template <class T, class V> __device__ inline void trial_set(const T& place, V value)
-{ const_cast<T&>(place) = (T)value; }
+SETTER = """template <class trial_place, class trial_value>
+__device__ inline void trial_set(const trial_place& place, trial_value value)
+{ const_cast<trial_place&>(place) = (trial_place)value; }
 """
 OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # that nvcc itself proposes
 OTHERWISE = re.compile("|".join(("not open (?:source|include) file", ": No such file", *OPTIONS)))
@@ -41,6 +42,7 @@ OF_VALUE = re.compile(
     r"division by zero|zero-sized|static.?assert|shared data|negative|too large"
     r"|fragment|no instance of|must be a class"
 )
+OWN_WARP = r"\b(?:(?:static|const|constexpr|unsigned|int)\s+)+warpSize\s*=\s*32\s*;"  # as CUDA's
 COMPILE_SECONDS = 60.0
 
 
@@ -212,6 +214,7 @@ class Program:
     def for_cpu(self) -> str:
         """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
+        text = re.sub(OWN_WARP, lambda found: syntax.blank(found[0]), text)
         text = re.sub(r"(__shared__\s+)alignas\b", r"\1__align__", text)  # g++ has its own order
         for name, kind, rows, node in syntax.dynamic_arrays(self.kernel, self.source.text):
             written = text_of(node, self.source.text)
@@ -240,11 +243,17 @@ class Program:
 
 
 def beside(program: Program, folder: Path) -> list[Path]:
-    """Links in `folder` to where the hand-in and its headers lie. nvcc hands the names of folders
-    to a shell, which would run what is in one."""
+    """Links in `folder` to where the hand-in and its headers lie, or to all there but copies of
+    CUDA's own headers. nvcc hands the names of folders to a shell, which would run what is in one.
+    """
     links = []
     for i, place in enumerate(program.source.header_folders):
         links.append(folder / f"beside-{i}")
+        stray = {one for one in place.glob("cuda*.h") if OF_CUDA.match(one.name)}
+        for one in {*place.iterdir()} - stray if stray else ():
+            links[-1].mkdir(exist_ok=True)
+            with suppress(FileExistsError):
+                (links[-1] / one.name).symlink_to(one)
         with suppress(FileExistsError):
             links[-1].symlink_to(place)
     return links

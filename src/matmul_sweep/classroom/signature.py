@@ -48,15 +48,17 @@ SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, mad
 TILES = 32 * 5  # has as divisors what sides of tiles mostly are
 ON_DEVICE = word_set("d dev device gpu")
 INNER = word_set("inner common shared depth mid middle kdim terms")
-OUTPUT = word_set("c p r out output res result results prod product ans resultat")
+OUTPUT = word_set("c p r out output res result results prod product ans resultat dst dest")
 TRANSPOSED = word_set("t tr trans transposed transpose at bt atrans btrans")
 SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|length|order|rank)|n")
 BARE_LETTER = re.compile(
     r"(?i)(?:(?:num|n|dim|size|len)_?)?([mnk])|([mnk])_?(?:pad(?:ded)?|dim|size|len|total|global)"
 )
+ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*")  # of an index
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
+OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|cuda\w+")
 PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
@@ -111,6 +113,12 @@ class Signature:
         return len({p.name for p in self.parameters if p.role in ("m", "n", "k")}) == 1
 
     @property
+    def exchanged(self) -> bool:
+        """Whether names tell A from B in another order than that of the parameters."""
+        inputs = [p.role for p in self.parameters if p.pointer and p.role in ("A", "B")]
+        return inputs == ["B", "A"]
+
+    @property
     def fixed(self) -> dict[str, int]:
         """The dimensions that can have one value only."""
         return {p.role: p.value for p in self.parameters if p.value}
@@ -147,6 +155,7 @@ class Signature:
     def open_rows(self) -> bool:
         """Whether it takes the rows of C from the grid."""
         roles = {p.role for p in self.parameters} | self.tied.keys()
+        roles |= {"m" for p in self.parameters if "trial_m" in p.text}  # in the size of a matrix
         return len(self.operation.matrices) == 3 and not self.square and "m" not in roles
 
 
@@ -181,10 +190,13 @@ def signature_of(
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
-    constants = constants_as_parameters(sizes, letters, operation, settings)
+    constants, by_index = constants_as_parameters(sizes, letters, operation, settings), {}
+    if len(operation.matrices) == 3 > len(constants):  # of three, trials tell which is which
+        by_index = by_index_of_rows(kernel, roles, sizes) | dict(settings)
+        constants = constants_as_parameters(sizes, letters, operation, by_index)
     beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
     beside = {name: role for name, role in beside.items() if role}
-    alone = len(numbers) == len(beside) == 1 and not constants  # then it may be the dimension
+    alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
     roles |= beside_dimensions(numbers, source, kernel, said, {one.name for one in constants})
@@ -194,10 +206,15 @@ def signature_of(
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
         parameters += constants
         numbers = [p.name for p in constants]
-    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | dict(settings)
+    said_too = inner_constant(numbers, sizes, letters, extents, kernel) | by_index | dict(settings)
     beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
+    if not numbers and (name := undefined_size(source, kernel)):
+        lacking = (
+            f"uses {name}, which is defined nowhere{source.perhaps_left_out}; or it is a number"
+        )
+        raise question(f"{where} {lacking} of the program's build: which", f"{name}=64")
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
@@ -404,7 +421,8 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            unfilled = f"of no type that a trial fills{source.perhaps_left_out}; a kernel {TAKEN}"
+            perhaps = "" if OF_CUDA_TYPE.fullmatch(kind) else source.perhaps_left_out
+            unfilled = f"of no type that a trial fills{perhaps}; a kernel {TAKEN}"
             raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
@@ -477,6 +495,35 @@ def inner_constant(
     free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
     own = named if {*numbers} <= {*sizes} and ends <= {*numbers} else {}
     return own | {"k": ends.pop()} if own or free else {}
+
+
+def by_index_of_rows(
+    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, str]:
+    """What m, n and k are of a kernel that says it by its only index of each matrix, of which the
+    lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
+    found = dict[str, Sequence[str]]()
+    for name, role in roles.items():
+        places = {*re.findall(rf"\b{re.escape(name)}\s*\[([^][]*)\]", kernel.body)}
+        place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
+        found |= {role: place.groups()} if place else {}
+    if not found.keys() >= {*"ABC"}:
+        return {}
+    (i, k, p), (q, n, j), c = found["A"], found["B"], found["C"]
+    bounds = {*re.findall(rf"\b{i}\s*(?:<|>=)\s*([A-Za-z_]\w*)", kernel.body)}
+    agree = (q, c) == (p, (i, n, j)) and {k, n} <= sizes.keys() and len(bounds) == 1
+    if not agree or not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
+        return {}
+    return {"m": bounds.pop(), "n": n, "k": k}
+
+
+def undefined_size(source: Source, kernel: Kernel) -> str:
+    """The name in capitals at which a loop of a kernel ends, and which no text here defines, if it
+    includes a header that is not here."""
+    ends = re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*([A-Z][A-Z\d_]*)\b", kernel.body)
+    known = source.names.keys() | {one.name for one in kernel.template}
+    unknown = (one for one in ends if one not in known and not kernel.declares(one))
+    return next(unknown, "") if source.left_out else ""
 
 
 def constants_said(
@@ -558,13 +605,15 @@ def words_of(name: str) -> list[str]:
 
 
 def matrices(pointers: Sequence[Parameter], body: str) -> dict[str, str]:
-    """The role of each pointer: C is the only one that is not const, or is called so, or is
-    written, or is last."""
+    """The role of each pointer: C is the only one that is not const, or is only written, or is
+    called so, or is written, or is last."""
     writable = [p for p in pointers if not p.constant]
     named = [p for p in writable if OUTPUT & set(words_of(p.name))]
     stored = [p for p in writable
               if re.search(rf"\b{re.escape(p.name)}\s*\[[^;=]*\]\s*[-+]?=(?!=)", body)]  # fmt: skip
-    output = next((one[0] for one in (writable, named, stored) if len(one) == 1), pointers[-1])
+    alone = [p for p in stored if len(re.findall(rf"\b{re.escape(p.name)}\b", body)) == 1]
+    told = (writable, alone, named, stored)
+    output = next((one[0] for one in told if len(one) == 1), pointers[-1])
     inputs = [p for p in pointers if p is not output]
     last = [words_of(p.name)[-1:] for p in inputs]
     if last == [["b"], ["a"]] or last == [["n"], ["m"]]:
@@ -657,14 +706,19 @@ def with_numbers(signature: Signature, told: Callable[[Parameter], str], where: 
     parameters, untold = [], {}
     for one in signature.parameters:
         if one.role.startswith(GIVEN):
-            off = one.type == "bool" or words_of(one.name)[:1] == ["trans"]
-            if not (text := told(one) or "0" * off):
+            if not (text := told(one) or "0" * is_flag(one)):
                 untold[one.name] = "1" if one.type in FRACTIONS else "16"
             one = replace(one, text=re.sub(r"\b([mnk])\b", r"trial_\1", text))
         parameters.append(one)
     if untold:
         raise question_of_more(untold, where)
     return replace(signature, parameters=tuple(parameters))
+
+
+def is_flag(one: Parameter) -> bool:
+    """Whether it is a switch beside the dimensions, which is off where nobody says otherwise."""
+    given = one.role.startswith(GIVEN)
+    return given and (one.type == "bool" or words_of(one.name)[:1] == ["trans"])
 
 
 def question_of_more(examples: Mapping[str, str], where: str) -> UserError:

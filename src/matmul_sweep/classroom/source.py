@@ -16,14 +16,27 @@ from matmul_sweep.classroom import notebooks, syntax
 from matmul_sweep.classroom.syntax import Kernel, Struct, blank, part, text_of
 from matmul_sweep.process.errors import UserError
 
+PARAMETERS = re.compile(r"(__global__\s+[^;{()]*\b\w+\s*\(\s*)([A-Za-z_]\w*)(?=\s*\))")  # one word
 MOST_BYTES = 1 << 20
+MOST_HEADERS = 3  # that are named where one is missing
 # Headers that say what a kernel may use; others are for the program around it.
 KERNEL_HEADERS = re.compile(
     r"(?:mma|cuda_(?:fp16|bf16|fp8|pipeline\w*)|cooperative_groups|cooperative_groups/\w+"
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
-OF_CUDA = re.compile(r"(?:cu(?:da|blas|rand)|device_|mma\b|cooperative_groups|thrust/)")
+# Headers of CUDA; a project's own may be called cuda_matrix.h.
+OF_CUDA = re.compile(
+    r"cuda(?:\.h|Profiler|GL|/|_(?:runtime|device_runtime|fp\d|bf16|pipeline|awbarrier|profiler"
+    r"|occupancy|texture_types|surface_types|gl_interop)\w*\.)|cu(?:blas|rand|sparse|solver|fft)"
+    r"(?:_v2|_kernel|Lt|Xt|Dn)?\.h|device_(?:launch|functions|atomic|types|double)|mma\.h"
+    r"|cooperative_groups|thrust/"
+)
+# Others' headers, which have no part of a kernel.
+PUBLIC = re.compile(
+    r"helper_|openssl|opencv|boost|torch|ATen|c10|pybind|cu(?:til|tlass|te)|windows|conio|mpi|omp"
+    r"|\w*intrin"
+)
 LIBRARIES = {"cub", "cutlass", "cute"}  # whose headers serve only a kernel that names them
 # Of headers in quotes, seen from the file.
 HEADER_FOLDERS = (".", "include", "../include", "common", "../common", "..")
@@ -95,6 +108,17 @@ class Source:
         others = (one for one in (self, *self.headers_beside) if one.place != source.place)
         own = set[str]().union(*(one.kernels for one in others))
         return bool(self.launchers.keys() & source.kernels.keys() - own)
+
+    def launches_early(self, kernel: Kernel) -> int:
+        """The line that launches a kernel before anything in the file names that, or 0."""
+        names = syntax.of_type(self.tree, "identifier")
+        first = next((one for one in names if text_of(one, self.text) == kernel.name), None)
+        call = next(syntax.around(first, "call_expression"), None) if first else None
+        others = self.includer or self.headers_beside or self.left_out
+        if not call or others or call.start_byte > kernel.node.start_byte:
+            return 0
+        launches = any(one.type == "kernel_call_syntax" for one in call.children)
+        return syntax.line_of(call) if launches and self.path.suffix == ".cu" else 0
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -205,8 +229,8 @@ class Source:
         found = self.likely_products or kernels
         found = [one for one in found if not FOR_EDGES.search(one.name)] or found
         other = self.launchers.keys().isdisjoint(one.name for one in found)  # that runs instead
-        return [*found] + [one for one in kernels if other and one.name in self.launchers
-                        and (syntax.takes_matrices(one) or not trusted)]  # fmt: skip
+        runs = [one for one in kernels if other and one.name in self.launchers]
+        return [*found, *(one for one in runs if not trusted or syntax.may_be_product(one))]
 
     @cached_property
     def likely_products(self) -> Sequence[Kernel]:
@@ -315,16 +339,18 @@ class Source:
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
-        """Line and name of headers in quotes that are not there."""
-        missing = (one for one in self.includes if one.quoted and not one.beside)
-        return [(one.line, one.name) for one in missing if not OF_CUDA.match(one.name)]
+        """Line and name of headers in quotes that are not there, or in <> like a project's own."""
+        missing = [one for one in self.includes if not one.beside and (one.quoted or one.is_own)]
+        found = [one for one in missing if not OF_CUDA.match(one.name)]
+        own = [one for one in found if not PUBLIC.match(one.name)] or found
+        return [(one.line, one.name) for one in own]
 
     @property
     def perhaps_left_out(self) -> str:
         """Where what is not known may come from, as the end of a sentence; or nothing."""
-        for line, header in self.left_out:
-            return f'; perhaps "{header}" of line {line} has it, which is not here: paste it in'
-        return ""
+        told = [f'"{header}" of line {line}' for line, header in self.left_out[:MOST_HEADERS]]
+        absent = "which is not here" if len(told) == 1 else "which are not here"
+        return f"; perhaps {' or '.join(told)} has it, {absent}: paste it in" if told else ""
 
 
 @dataclass(frozen=True)
@@ -339,6 +365,13 @@ class Include:
     @property
     def line(self) -> int:
         return syntax.line_of(self.node)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is like a header of the program's own, and of no system or library."""
+        system = "/" in self.name or (Path("/usr/include") / self.name).exists()
+        others = system or KERNEL_HEADERS.fullmatch(self.name) or PUBLIC.match(self.name)
+        return "." in self.name and not others
 
     def may_serve(self, words: Set[str]) -> bool:
         """Whether a kernel with these words may use what the header says."""
@@ -500,15 +533,28 @@ def read(path: Path) -> Source:
 
 def with_own_headers(folder: Path, text: str) -> str:
     """A text with quotes in the place of <> where a header lies in its folder, and no system has
-    it; and with blanks in the place of namespaces before the name of a kernel's definition."""
+    it; with blanks in the place of namespaces before the name of a kernel's definition, and of
+    concepts; and with the parameters of a kernel that a macro stands for."""
 
     def quoted(found: re.Match[str]) -> str:
-        own = (folder / found[2]).is_file() and not (Path("/usr/include") / found[2]).exists()
+        others = OF_CUDA.match(found[2]) or (Path("/usr/include") / found[2]).exists()
+        own = (folder / found[2]).is_file() and not others
         return f'{found[1]}"{found[2]}"' if own else found[0]
 
     text = re.sub(r"(#[ \t]*include[ \t]*)<([\w./-]+\.\w+)>", quoted, text)
     scope = r"(__global__\s+(?:[\w()]+\s+)*?)((?:\w+::)+)(?=\w+\s*\()"
-    return re.sub(scope, lambda found: found[1] + blank(found[2]), text)
+    text = re.sub(scope, lambda found: found[1] + blank(found[2]), text)
+    for concept in {*re.findall(r"\bconcept\s+(\w+)\s*=", text)}:
+        defined = rf"template\s*<[^<>;]*>\s*concept\s+{concept}\s*=(?:[^;{{}}]|\{{[^{{}}]*\}})*;"
+        text = re.sub(defined, lambda found: blank(found[0]), text)
+        text = re.sub(rf"(?<=[<,])(\s*)\b{concept}\s+(?=\w)", r"\1typename ", text)
+    return re.sub(PARAMETERS, lambda found: found[1] + whole_macro(found[2], text), text)
+
+
+def whole_macro(name: str, text: str) -> str:
+    """What a text defines a name as, in one line; or the name."""
+    found = re.search(rf"(?m)^[ \t]*#[ \t]*define[ \t]+{name}[ \t]((?:.*\\\n)*.*)", text)
+    return " ".join(found[1].replace("\\\n", " ").split()) if found else name
 
 
 def repaired(text: str) -> str:

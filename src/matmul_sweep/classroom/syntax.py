@@ -305,6 +305,14 @@ def writes_vector(kernel: Kernel) -> bool:
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 
+def may_be_product(kernel: Kernel) -> bool:
+    """Whether a kernel takes matrices, and has more than one place of three, which a sum has."""
+    names = [one.name for one in kernel.parameters if one.pointers]
+    places = [{*re.findall(rf"\b{name}\s*\[([^][]*)\]", kernel.body)} for name in names]
+    by_elements = len(names) > 2 and all(places) and len(set().union(*places)) == 1
+    return takes_matrices(kernel) and not by_elements
+
+
 def loops_of(node: Node, text: str) -> list[str]:
     """The bodies of the loops in a node."""
     kinds = ("for_statement", "while_statement", "do_statement")
@@ -372,7 +380,15 @@ def launchers(root: Node, text: str) -> dict[str, Node | None]:
 
 
 def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Name and arguments of each template of functions that is instantiated, or a variable is."""
+    """Name and arguments of each template of functions that is instantiated, or a variable is, or
+    that a macro names with what its first use gives it."""
+    for one in of_type(root, "preproc_function_def"):
+        used = re.search(rf"(?m)^(?!\s*#).*?\b{part(one, 'name', text)}[ \t]*\(([^()]*)\)", text)
+        names = texts(one.child_by_field_name("parameters"), text)
+        told = dict(zip(names, re.split(r"\s*,\s*", used[1]) if used else (), strict=False))
+        for name, given in re.findall(r"\b(\w+)\s*<([^<>()]+)>", part(one, "value", text)):
+            if told:
+                yield name, tuple(told.get(word, word) for word in re.split(r"\s*,\s*", given))
     for one in of_type(root, "init_declarator", "template_instantiation"):
         if function := next(of_type(one, "template_function"), None):
             name = part(function, "name", text)
@@ -423,15 +439,18 @@ def macros(root: Node, text: str) -> dict[str, str]:
 
 
 def holds(node: Node, root: Node, text: str) -> bool:
-    """Whether the `#ifdef` and `#ifndef` around a node hold, by what the same file defines outside
-    of them."""
-    for one in around(node, "preproc_ifdef"):
+    """Whether the `#ifdef` and `#ifndef` around a node hold, by what the same file defines before
+    them, and `#if` of a number."""
+    for one in around(node, "preproc_ifdef", "preproc_if"):
         name, otherwise = part(one, "name", text), one.child_by_field_name("alternative")
-        defined = any(
-            part(each, "name", text) == name and each not in [*of_type(one, "preproc_def")]
+        condition = part(one, "condition", text)
+        if one.type == "preproc_if" and not condition.isdecimal():
+            continue
+        defined = int(condition or 0) > 0 or any(
+            part(each, "name", text) == name and each.start_byte < one.start_byte
             for each in of_type(root, "preproc_def")
         )
-        wanted = text_of(one.children[0], text) == "#ifdef"
+        wanted = bool(condition) or text_of(one.children[0], text) == "#ifdef"
         if otherwise and otherwise.start_byte <= node.start_byte < otherwise.end_byte:
             wanted = not wanted
         if defined != wanted:

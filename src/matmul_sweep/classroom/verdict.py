@@ -15,7 +15,7 @@ import numpy as np
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.classroom import strict, syntax
-from matmul_sweep.classroom.assumptions import decisive, storage
+from matmul_sweep.classroom.assumptions import decisive, of_macros, storage
 from matmul_sweep.classroom.conventions import (
     TURNED,
     by_fragments,
@@ -34,8 +34,10 @@ from matmul_sweep.classroom.explanation import Explanation, common, explanations
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     COLUMNS_FIRST,
+    DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
+    OBLONG_BLOCK,
     known_values,
     launch_of,
     question_of_guess,
@@ -53,10 +55,16 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.relaunching import fixed_grid, mistake_of_launch, refused_at_own
+from matmul_sweep.classroom.relaunching import (
+    exchanged,
+    fixed_grid,
+    mistake_of_launch,
+    refused_at_own,
+)
 from matmul_sweep.classroom.signature import (
     EXTENTS,
     Parameter,
+    is_flag,
     only_counts,
     role_of,
     rows_of_grid,
@@ -169,8 +177,26 @@ def pending(path: Path, settings: Mapping[str, str], seed: int | None = None) ->
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
-    """The verdict after compiling and running, as on a card if what a kernel has for others is
-    wrong. Raises UserError with what has to be asked."""
+    """The verdict after compiling and running. Raises UserError with what has to be asked."""
+    program = verdict.program
+    try:
+        return on_card(verdict)
+    except UserError as error:
+        settings = {**program.source.settings, **verdict.given}
+        raise of_one(error, program.source, program.kernel, settings) from None
+
+
+def of_one(
+    error: UserError, source: Source, kernel: Kernel, settings: Mapping[str, str]
+) -> UserError:
+    """A question about one of several kernels, whose answer is to count for no other one."""
+    if "kernel" in settings or len(source.products()) < 2:
+        return error
+    return UserError(re.sub("for instance |try: ", rf"\g<0>kernel={kernel.name} ", str(error)))
+
+
+def on_card(verdict: Verdict) -> Verdict:
+    """The verdict, as on a card if what a kernel has for others is wrong."""
     compiler()  # nvcc without it would blame the file
     as_card = replace(verdict, program=replace(verdict.program, macros=AS_CARD))
     with tempfile.TemporaryDirectory(prefix="try-") as name:
@@ -196,16 +222,22 @@ def programs_in(
             settings = {**(file.settings if trusted else {}), **settings}
             headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
             file = with_launcher(file) if trusted and file.kernels else file
-            for source in [file] if file.kernels or not headers else headers:
+            sources = [file] if file.kernels or not headers else headers
+            named = [one for one in sources if settings.get("kernel") in one.kernels]
+            for source in named or sources:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
                         program = program_of(source, kernel, settings)
                         _ = program.needed  # which it keeps
                         found.append(program)
                     except UserError as error:
-                        refused.append(error)
+                        refused.append(of_one(error, source, kernel, settings))
     except RecursionError:
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    errors = (node for one in file.kernels.values() for node in syntax.of_type(one.node, "ERROR"))
+    if broken := 0 if found else next(map(syntax.line_of, errors), 0):
+        said = f"line {broken} does not compile as it stands: {file.line(broken)}"
+        raise UserError(f"{path}: {said}")
     if not found and not any(one.likely_products for one in (file, *headers)):
         said = str(refused[0]).removeprefix(f"{path}: ")
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
@@ -217,9 +249,14 @@ def programs_in(
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
+    if re.search(r"\bmain\s*\([^;{}]*\)\s*\{", kernel.body):
+        said = f"line {kernel.line} does not compile as it stands: {source.line(kernel.line)}"
+        raise UserError(f"{source.path}: {said}; a brace of {kernel.name} is never closed")
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
+    if re.search(r"\bthrust\s*::", kernel.body):
+        raise UserError(f"{source.path}: {kernel.name} uses thrust, which a trial on the CPU lacks")
     textures = re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", source.bare)
     if one := next((one for one in textures if re.search(rf"\b{one}\b", kernel.body)), ""):
         gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
@@ -229,6 +266,11 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
     if two and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
+    given = {name: text for name, text in settings.items() for one in source.sources
+             if name in one.macros and not one.fixes(name)}  # fmt: skip
+    if given.items() - dict(source.values).items():  # which the program around it has, too
+        source = source.with_values({**dict(source.values), **given})
+        return program_of(source, source.kernel(kernel.name), settings)
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -267,11 +309,16 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         default = kernel.parameters[one.position].text.partition("=")[2]
         return settings.get(one.name) or passed or default or str(values.get(one.name, ""))
 
+    flags = {p.name: "0" for p in signature.parameters if is_flag(p) and not number(p)}
+    launch = replace(
+        launch, guessed=launch.guessed | flags.keys(), constants={**launch.constants, **flags}
+    )
     signature = with_numbers(signature, number, f"{source.path}: {kernel.name}")
     if own_launch and not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=own_launch.under(signature))
         block = own_launch.far.block if own_launch.far and "block" in launch.guessed else None
-        if block and math.prod(block) <= MAXIMUM_THREADS:  # of a program that is given its sizes
+        if block:  # of a program that is given its sizes
+            block = block if math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
@@ -289,6 +336,9 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
+        if verdict.seed is None and (early := program.source.launches_early(program.kernel)):
+            said = f"it launches {program.kernel.name} before that is declared"
+            return replace(verdict, status=NOT_COMPILED, line=early, message=said)
         try:
             verdict = believed(verdict, built.result(), graded)
         except strict.Refused as refused:
@@ -345,9 +395,10 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     told = convention_of(fit.signature, bench.signature)
     said = by_fragments(bench.program) or bench.signature.columns
     turned = not TURNED.isdisjoint(words_of(bench.program.kernel.name))  # as it is for a gradient
-    ours = turned or fit.signature.columns in (bench.signature.columns, said)
-    square = fit.signature.square and not steps_by_columns(bench.program)
-    if ours or (len(fit.signature.columns) == 3 and not square):
+    ours = turned or fit.signature.columns in (bench.signature.columns, said, frozenset())
+    told_by_names = fit.signature.square and not steps_by_columns(bench.program)
+    told_by_names &= not bench.signature.exchanged  # or else its product is in its own order
+    if ours or (len(fit.signature.columns) == 3 and not told_by_names):
         return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
     if asked := storage(bench, *told):
         raise asked
@@ -363,10 +414,20 @@ def certain(verdict: Verdict) -> Verdict:
     bench, mistakes = verdict.bench, verdict.mistakes
     if not (bench and mistakes):
         return verdict
+    other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
+    if (
+        bench.seed is None
+        and bench.launch.block == OBLONG_BLOCK
+        and "block" in bench.launch.guessed
+    ):
+        usual = replace(bench.launch, block=DEFAULT_BLOCK, tile=verdict.program.launch.tile)
+        plain = replace(verdict, mistakes=(), rule="", picture=None)
+        square = ran(plain, replace(bench, launch=usual, probes=()).with_tile())
+        if square.status == CORRECT:
+            return replace(square, remark=f"with a block that is not square it is wrong: {other}")
     if right_as_launched(verdict, bench):
         if refused := refused_at_own(bench, mistakes[0].run):
             return replace(verdict, mistakes=(refused, *mistakes), rule="")
-        other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
@@ -375,6 +436,13 @@ def certain(verdict: Verdict) -> Verdict:
         )  # fmt: skip
     if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
+    if len(mistakes) > 1 and not any(verdict.shapes.values()):  # and another launch mends not all
+        program = verdict.program
+        where = (
+            f"{program.source.path}: {program.kernel.name} is correct at none of the shapes tried"
+        )
+        for asked in of_macros(program, where):
+            raise asked
     return verdict
 
 
@@ -395,7 +463,20 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return fit(own, found) and (all(of_launch) or not minds_edges(bench))
     made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
-    return bool(shapes.get(own) and (made_for_it or bench.is_for_one_size))
+    made_for_it = made_for_it or exchanged_for_square(shapes, bench, own)
+    fine_there = shapes.get(own) or shapes.get(bench.like_own or own)
+    return bool(fine_there and (made_for_it or bench.is_for_one_size))
+
+
+def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: Shape) -> bool:
+    """Whether nothing is wrong at whole tiles but that x and y of the program's grid are exchanged,
+    which a square C such as its own does not mind."""
+    square = {shape: fine for shape, fine in shapes.items() if len({*shape.output}) == 1}
+    fine = len({*own.output}) == 1 and any(square.values())
+    found = multiples(square, bench) if fine else {}
+    off = [one for one in shapes if found and fit(one, found) and not shapes[one]]
+    turned = replace(bench, launch=replace(bench.launch, mended=exchanged))
+    return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
 
 
 def minds_edges(bench: Bench) -> bool:
