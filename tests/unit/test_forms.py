@@ -1005,6 +1005,20 @@ VERDICTS |= {
         "f is correct(?s:.*)28×28×1 blocks of 4×4×1 threads"),
     "a number of a struct that is said": (
         of_structs("step", "int step; "), "A.step=k B.step=n C.step=n", "f is correct"),
+    "a grid of numbers that leaves most of a large C": (
+        "#define N 256\n" + UNGUARDED + "void go() { f<<<dim3(1, N / 16), dim3(16, 16)>>>(0, 0, 0);"
+        " }", "", "grid too small(?s:.*)1×8×1 blocks, where 8×8×1 would do"),
+    "a sum in half of one element near 0": (
+        "#include <cuda_fp16.h>\n" + rectangular(parameters=SHAPE.replace("float", "half"),
+        kind="half") + "void go(int m, int n, int k) { f<<<dim3((n + 31) / 32, (m + 31) / 32), "
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is correct"),
+    "blocks along an axis that is not used": (
+        f"__global__ void f({SQUARE}) {{ int e = {COL}, i = e / n, j = e % n; for (int p = 0; p < n"
+        "; p++) C[e] += A[i * n + p] * B[p * n + j]; }\nint main() { int n = 10; float *A, *B, *C; "
+        "cudaMemset(C, 0, n * n * 4); f<<<n, n>>>(A, B, C, n); }", "", "f is correct"),
+    "a last tile that is left out": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("t < n;", "t + T <= n;").replace(
+        "float", "int"), "", "lost terms, line 7(?s:.*)the last terms are lost where n is no mul"),
     "a C of more than a million elements": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1100; "
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
@@ -1016,6 +1030,10 @@ VERDICTS |= {
 BY_STRIDE = kernel(f"{MATRICES}, int M, int N", "A[i * N + p]", "B[p * M + j]", m="M", n="M", k="N",
                    c="C[i * N + j]")  # fmt: skip
 VERDICTS |= {
+    "an order that shows at large multiples": (
+        kernel(f"{MATRICES}, int M, int N, int K", "A[i * N + p]", "B[p * K + j]", "C[i * K + j]",
+        "M", "K", "N").replace("if (i >= M || j >= K) return;", ""), "block=8x8 multiple=128",
+        "f is correct(?s:.*)m=M n=K k=N"),
     "multiples that are right where they are alike": (
         BY_STRIDE.replace("return;", "return; __syncthreads();"),
         "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),

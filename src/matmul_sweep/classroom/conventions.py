@@ -161,7 +161,8 @@ def different_sides(bench: Bench) -> Shape:
     assert bench.launch.tile
     if bench.has_one_block:
         return bench.shape(SMALL, SMALL // 2, SMALL // 4)
-    side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
+    tile = (min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING)
+    side = max(SMALL, bench.launch.multiple, *tile)
     wide = bench.shape(2 * side, side, min(side // 2, WIDE))
     differ = len({*wide.dimensions}) == len(wide.dimensions)
     return wide if side >= WIDE and differ else bench.shape(3 * side, side, 2 * side)

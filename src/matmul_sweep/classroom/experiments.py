@@ -381,7 +381,8 @@ class Bench:
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
         if self.narrow and (rounding := self.rounding):  # grows like a random walk
-            most = float(np.abs(expected).max(initial=0))
+            partial = np.sqrt(np.square(left) @ np.square(right))  # what sums are on their way
+            most = np.maximum(np.abs(expected), abs(alpha) * partial).max(initial=0)
             bound += rounding * (2 + math.sqrt(roundings) / 2) * most
         return expected, bound
 
@@ -428,6 +429,7 @@ class Bench:
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not probes[0].mistaken
             and (order != LINEAR or one.launched.grid[1] == 1)
+            and all(used or side == 1 for used, side in zip(axes, one.launched.grid))
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -517,6 +519,11 @@ class Bench:
         grid = self.launch.at(shape).grid
         return bool(self.launch.blocks) or all(map(operator.ge, grid, self.launch.covering(shape)))
 
+    def reaches(self, shape: Shape) -> bool:
+        """The same, or whether all blocks run, so that what they leave of C shows."""
+        _, share = self.cost(shape, self.launch.at(shape), apart=True)
+        return share == 1 or self.covers(shape)
+
     def uncovered(self) -> Iterator[Run]:
         """Launches at the smallest oblong C, in each direction, that the program's grid does not
         cover with tiles: one that is too large elsewhere may have its sides exchanged. Its blocks
@@ -534,8 +541,8 @@ class Bench:
                 yield replace(self.run(shape, (x, y, z), whole=True), launched=launched)
 
     def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
-        """Launches with a grid that ends a block beyond C, in the place of those of some blocks of
-        one that is larger."""
+        """Launches with a grid that ends a block beyond C, or that seems not to cover it, in the
+        place of those of some of its blocks."""
 
         def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
             ends = (1 + side for side in self.launch.covering(shape))
@@ -546,6 +553,8 @@ class Bench:
         for run in (run for run in runs if run.sampled and not self.launch.blocks):
             if self.launch.at(run.shape) != bench.launch.at(run.shape):
                 yield replace(bench.run(run.shape), launched=run.launched)
+            elif run.shape.operations < MOST and not self.covers(run.shape):
+                yield self.run(run.shape, run.launched.grid, whole=True)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
