@@ -93,6 +93,7 @@ ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
 UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
 OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
+COPIED = "cudaMalloc(&d, 4); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
 EVERY_SIDE = f"""__global__ void f({SQUARE})
 {{
     for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
@@ -553,9 +554,10 @@ void go(float* A, float* B, float* C, int n)
         OWN_SIZES + kernel(), "", "does not compile: line 1: it launches f before that is"),
     "a kernel that is declared before its launch": (
         f"__global__ void f({SQUARE});\n" + OWN_SIZES + kernel(), "", "f is correct"),
-    "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", "cudaMemcpy(d, (void*)a.p, 4, "
-        "cudaMemcpyHostToDevice); f<<<").replace("(0,", "(a.p,"), "",
-        "matrix of the host, line 9(?s:.*)passes a.p, which"),
+    "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
+        "(0,", "(a.p,"), "", "matrix of the host, line 9(?s:.*)passes a.p, which"),
+    "a copy that says the wrong direction": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
+        "0, n", "d, n"), "", "f is correct"),
     "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
         "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
     "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
@@ -753,7 +755,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
     "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)")
-                  + "void make(float* C) { cudaMalloc(&C, 64); }", "",
+                  + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "",
                   r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
@@ -925,8 +927,11 @@ VERDICTS |= {
         + OWN_SIZES.replace("f<<<", "g<<<"), "", "f is correct(?s:.*)which its caller has to cl"),
     "a C that nothing clears": (
         kernel(kind="float").replace("= sum;", "= sum + C[i * n + j];")
-        + "void make(float* C) { cudaMalloc(&C, 64); }", "", "uninitialised C"),
-    "a C of a file without a program": (rectangular(c="C[i * n + j] += sum; //"), "",
+        + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "", "uninitialised C"),
+    "a C that the kernel adds to by another name": (kernel(c="P[i * n + j] += sum; //").replace(
+        "    int i", "    float *P = C;\n    int i", 1), "", "f is correct(?s:.*)adds to C, which"),
+    "a C that no launch of the file takes": (
+        rectangular(c="C[i * n + j] += sum; //") + "void g() { cudaMalloc(0, 4); }", "",
         "f is correct(?s:.*)adds to C, which its caller has to clear"),
     "structs for the device, made of the host's": (
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
@@ -1305,6 +1310,10 @@ def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) ->
     hand_in.write_text('#include "kernel.cuh"\nint main() {}\n')
     (verdict,) = judge_all(hand_in, {})
     assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
+    hand_in.with_name("other.cuh").write_text(kernel(name="g"))
+    hand_in.write_text('#include "kernel.cuh"\n#include "other.cuh"\n')
+    (verdict,) = judge_all(hand_in, {"kernel": "g"})
+    assert verdict.status == "correct"
 
 
 INCLUDER = """#include "kernel.cuh"

@@ -157,7 +157,7 @@ VERDICTS |= {
     "a sum shared by blocks": (SLICED, "atomicAdd(&C[row * n + col], s)", "C[row * n + col] += s",
                                "race(?s:.*)or add with atomicAdd"),
     "one side for the other": (ANYHOW, "blockDim.y", "blockDim.x",
-        "elements not written(?s:.*)guessed, .*: block=16x8"),
+        "f is correct(?s:.*)not square it is wrong: elements not written"),
     "no launch": ("// try: block=16x16\n" + KERNEL, "", "", r"; no launch in the file\.\n"),
     "a guessed block": (ANYHOW, "", "",
         r"no launch in the file; guessed, which a setting can correct: block=16x16\.\n"),

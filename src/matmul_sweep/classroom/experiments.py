@@ -314,17 +314,24 @@ class Bench:
         operation, halves = self.signature.operation, re.search(HALF_ARITHMETIC, self.program.code)
         return operation.rounding or (DTYPES[operation.dtype].roundoff if halves else 0)
 
+    @cached_property
+    def names_of_c(self) -> str:
+        """The name of C, and those of pointers that begin at it, as a pattern."""
+        c = re.escape(self.signature.name_of("C"))
+        others = re.findall(rf"\*\s*(\w+)\s*=\s*{c}\b", self.program.kernel.body)
+        return f"(?:{'|'.join([c, *others])})"
+
     @property
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
-        c = re.escape(self.signature.name_of("C"))
+        c = self.names_of_c
         added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
         return bool(re.search(added, self.program.kernel.body))
 
     @property
     def reads_c(self) -> bool:
         """Whether the kernel begins its sums with what C holds."""
-        c = re.escape(self.signature.name_of("C"))
+        c = self.names_of_c
         read = rf"(?<![=!<>])=[^;={{}}]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
         return bool(re.search(read, self.program.kernel.body))
 
@@ -341,7 +348,7 @@ class Bench:
     def is_given_zeros(self) -> bool:
         """Whether whoever calls the file's functions, or launches its kernel, has to clear C."""
         program = self.program.in_file
-        given = program.is_given_c if program else "cudaM" not in self.program.source.host.bare
+        given = program is None or program.is_given_c
         points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
         adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
         return bool(adds and self.seed is None and given)

@@ -246,17 +246,17 @@ class FileLaunch:
 
     @cached_property
     def of_host(self) -> str:
-        """A matrix that lies in the host's memory, by the copies around the launch, or nothing."""
-        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
-        host, device = set[str](), set[str]()
-        for to, of, up in re.findall(
-            rf"{COPY}([^,;]+),([^,;]+),[^;]*(?:Host(To)Dev|DeviceToHost)", around
-        ):
-            host.add(variable(of if up else to))
-            device.add(variable(to if up else of))
+        """A matrix that lies in the host's memory, as the launch's function copies it to or from
+        what cudaMalloc gave; or nothing."""
+        code, host = self.source.bare, set[str]()
+        allocated = {*map(variable, re.findall(r"\bcudaMalloc\w*\s*\(([^,;]+)", code))}
+        around = text_of(self.source.launchers.get(self.kernel.name), code)
+        for to, of in re.findall(rf"{COPY}([^,;]+),([^,;]+),[^;]*Host", around):
+            both = {variable(to), variable(of)}
+            host |= both if both & allocated else set()
         found = (text for p, text, _ in passed(self.signature, self.own) if p.role in {*"ABC"})
-        shared = re.search("cudaMallocManaged|cudaHost|cudaMallocHost", self.source.bare)
-        return next((one for one in found if variable(one) in host - device and not shared), "")
+        shared = re.search("cudaMallocManaged|cudaHost|cudaMallocHost", code)
+        return next((one for one in found if variable(one) in host - allocated and not shared), "")
 
     @property
     def text_of_c(self) -> str:

@@ -217,7 +217,9 @@ def programs_in(
             settings = {**(file.settings if trusted else {}), **settings}
             headers = [replace(one, includer=file) for one in file.headers_beside if one.kernels]
             file = with_launcher(file) if trusted and file.kernels else file
-            for source in [file] if file.kernels or not headers else headers:
+            sources = [file] if file.kernels or not headers else headers
+            named = [one for one in sources if settings.get("kernel") in one.kernels]
+            for source in named or sources:
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
                         program = program_of(source, kernel, settings)
@@ -399,7 +401,11 @@ def certain(verdict: Verdict) -> Verdict:
     if not (bench and mistakes):
         return verdict
     other = f"{mistakes[0].kind}, line {mistakes[0].line}, at {mistakes[0].run.shape}"
-    if bench.launch.block == OBLONG_BLOCK and "block" in bench.launch.guessed:
+    if (
+        bench.seed is None
+        and bench.launch.block == OBLONG_BLOCK
+        and "block" in bench.launch.guessed
+    ):
         usual = replace(bench.launch, block=DEFAULT_BLOCK, tile=verdict.program.launch.tile)
         plain = replace(verdict, mistakes=(), rule="", picture=None)
         square = ran(plain, replace(bench, launch=usual, probes=()).with_tile())
