@@ -1024,6 +1024,31 @@ VERDICTS |= {
     "a last tile that is left out": (
         tiled("x = threadIdx.x, y = threadIdx.y").replace("t < n;", "t + T <= n;").replace(
         "float", "int"), "", "lost terms, line 7(?s:.*)the last terms are lost where n is no mul"),
+    "a block that has a row of C": (
+        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x"), "",
+        "f is correct(?s:.*)a block has a row of C, which has at most 128 columns here"),
+    "a block as large as the only C": (
+        "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
+        ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
+    "wide loads of rows that have no such multiple": (
+        rectangular(b="B[p * n + j] + (n % 4 && n > 4)"), "",
+        "f is not correct except where n is a multiple of 4"),
+    "an exchanged grid at multiples alone": (
+        f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
+        "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
+        "j]; C[i * n + j] = sum; }\nvoid go(int m, int n, int k) { f<<<dim3(n / 32, m / 32), "
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is not correct: "),
+    "alpha and beta of other names": (
+        kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
+        "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
+    "a convolution beside a product": (
+        kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
+        b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"
+        " }", "", "^(?!(?s:.*)g is)"),
+    "indices by a macro for columns": (
+        "#define AT(i, j, ld) (((j) * (ld)) + (i))\n" + kernel(
+        a="A[AT(i, p, n)]", b="B[AT(p, j, n)]", c="C[AT(i, j, n)]"), "",
+        "f is correct(?s:.*)all matrices are stored by columns"),
     "a C of more than a million elements": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1100; "
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
@@ -1229,6 +1254,13 @@ QUESTIONS = {
     "a block and numbers that no trial finds": (
         f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),
         "which block does f take, with which R? Say for instance R=16 block=256 after"),
+    "a sum in loops over a grid": (
+        f"__global__ void f({SHAPE}) {{ for (int i = {ROW}; i < m; i += blockDim.y * gridDim.y)\n"
+        "for (int j = 0; j < n; j += blockDim.x * gridDim.x) C[i * n + j] = A[i * n + j] + "
+        "B[i * n + j]; }", "f adds up no products of elements"),
+    "a matrix times itself": (
+        kernel("const float* A, float* C, int n", b="A[p * n + j]"),
+        "it multiplies a matrix by itself, which no trial knows"),
     "a block that no trial finds": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
         "which block does f take"),

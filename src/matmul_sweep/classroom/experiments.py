@@ -30,6 +30,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
+PATIENCE = 4  # times as long for a launch that seems endless
 OPERATIONS_A_SECOND = 4e6
 OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
@@ -148,7 +149,7 @@ class Bench:
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
-        factors: tuple[float, float] = ALONE, whole: bool = False,
+        factors: tuple[float, float] = ALONE, whole: bool = False, patience: int = 1,
     ) -> Run:  # fmt: skip
         """Launches at a shape. With `grid` C is right where that many blocks write it; whole: or
         they have to write all.
@@ -167,7 +168,7 @@ class Bench:
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         launched = self.launch.at(shape, grid)
         work, share = self.cost(shape, launched, apart=not grid)
-        seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
+        seconds = patience * (LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND)
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((self.once(launched),)), self.passed(shape), stored,
@@ -401,7 +402,7 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        found, probes = None, []
+        found, probes, own = None, list[Run](), self.launch.program
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
@@ -418,7 +419,6 @@ class Bench:
             if probes[0].result.ended and probes[0].unwritten.any():
                 probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
                 found = tile_of(*probes) or found
-            own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
@@ -430,13 +430,16 @@ class Bench:
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
+        if order == LINEAR and not own and starts_a_row(*probes[:2]):
+            most = EVERYTHING, probes[0].launched.block[0]
+            launch = replace(self.launch.with_tile((1, EVERYTHING), ROWS_FIRST), most=most)
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not probes[0].mistaken
             and (order != LINEAR or one.launched.grid[1] == 1)
-            and all(used or side == 1 for used, side in zip(axes, one.launched.grid))
+            and all(used or side == 1 for used, side in zip(axes, one.launched.grid[:2], strict=True))
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -517,6 +520,8 @@ class Bench:
         end = processor_seconds() + seconds
         for shape, factors in self.trials:
             run = self.run(shape, factors=factors)
+            if run.endless:  # or is it slow?
+                run = self.run(shape, factors=factors, patience=PATIENCE)
             yield run
             if run.endless or processor_seconds() > end:
                 return
@@ -595,6 +600,13 @@ def off(
         right = np.abs(c.astype(expected.dtype) - expected) <= bound
     written = done.writers["thread"] >= 0
     return ~right & done.ended & (written | (not part or not written.any()))
+
+
+def starts_a_row(alone: Run, beside: Run) -> bool:
+    """Whether a block has the first elements of a row of C, and the next block those of the next
+    row."""
+    more = corner(~beside.unwritten & alone.unwritten)
+    return more == (1, 0) and bool(alone.unwritten[0].any())
 
 
 def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:

@@ -169,7 +169,8 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = with_batch(without_effect(with_addend(parameters), kernel.body), kernel.body)
+    parameters = with_addend(with_factors(parameters, kernel.body))
+    parameters = with_batch(without_effect(parameters, kernel.body), kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -525,6 +526,17 @@ def with_batch(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
     ends = {name for name in ends if len(re.findall(rf"\b{name}\b", body)) == 1}
     return [replace(p, role=BATCH) if p.name in ends and len(numbers) > 3 else p
             for p in parameters]  # fmt: skip
+
+
+def with_factors(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
+    """The parameters; of two fractions the one by which what C held is multiplied, where C is
+    stored, is beta, and the other one alpha."""
+    names = [p.name for p in parameters if p.role.startswith(GIVEN) and p.type in FRACTIONS]
+    places = "|".join(p.name for p in parameters if p.pointer) or "-"
+    old = rf"\b({places})\s*(\[[^][;]*\])\s*=[^;]*\b({'|'.join(names)})\s*\*\s*\1\s*\2"
+    found = re.search(old, body) if len(names) == 2 else None
+    return [replace(p, role="beta" if p.name == found[3] else "alpha")
+            if found and p.name in names else p for p in parameters]  # fmt: skip
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
