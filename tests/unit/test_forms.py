@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from matmul_sweep.classroom import experiments
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
+from matmul_sweep.classroom.verdict import (
+    NOT_RUN,
+    UNSURE,
+    Verdict,
+    pending,
+    programs_in,
+    verdict_on,
+)
 from matmul_sweep.classroom.words import lines_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
@@ -1045,6 +1053,16 @@ VERDICTS |= {
         kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
         b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"
         " }", "", "^(?!(?s:.*)g is)"),
+    "a grid that is known at squares alone": (
+        f"""#define N 6
+__global__ void f({MATRICES}, int rows, int cols) {{
+    int e = blockIdx.y + blockIdx.x * gridDim.x;
+    float sum = 0;
+    for (int i = 0; i < cols; i++) sum += A[blockIdx.y + i * rows] * B[i + blockIdx.x * cols];
+    if (e < rows * cols) C[e] = sum;
+}}
+int main() {{ int rows = N, cols = N; f<<<dim3(cols, rows), 1>>>(0, 0, 0, rows, cols); }}""", "",
+        "f is correct as its program launches it"),
     "indices by a macro for columns": (
         "#define AT(i, j, ld) (((j) * (ld)) + (i))\n" + kernel(
         a="A[AT(i, p, n)]", b="B[AT(p, j, n)]", c="C[AT(i, j, n)]"), "",
@@ -1091,6 +1109,8 @@ READ = {
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
     "numbers with a word behind": (
         kernel(f"{MATRICES}, int N_PAD, int M_DIM, int SIZE_K"), "N_PAD=n M_DIM=m SIZE_K=k"),
+    "widths behind the letters of matrices": (
+        kernel(f"{MATRICES}, int Aw, int Bw, int Cw"), "Aw=k Bw=n Cw=n"),
     "members without use": (
         of_structs(more="int size; "), "A.width=k A.height=m A.size=unused A.size"),
     "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
@@ -1534,3 +1554,10 @@ def test_what_is_refused_says_what_to_do(parameters: str, said: str) -> None:
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
     with pytest.raises(Exception, match=re.escape(said)):
         signature_of(source, source.kernel("f"), {}, {}, {})
+
+
+def test_a_slow_launch_is_not_endless(hand_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "LAUNCH_SECONDS", 2.0)  # of which `hurried` leaves none
+    hand_in.write_text(kernel())
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.status in ("correct", UNSURE)

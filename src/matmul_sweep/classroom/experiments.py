@@ -439,7 +439,7 @@ class Bench:
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not probes[0].mistaken
             and (order != LINEAR or one.launched.grid[1] == 1)
-            and all(used or side == 1 for used, side in zip(axes, one.launched.grid[:2], strict=True))
+            and all(axes[i] or one.launched.grid[i] == 1 for i in (0, 1))
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 

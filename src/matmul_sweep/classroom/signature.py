@@ -570,8 +570,8 @@ def words_of(name: str) -> list[str]:
     """The words and numbers of widthAHeightB, num_cols_a, wA, Arows, numARows or cols1, in lower
     case."""
     words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
-    pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn](?=.$)|[abc](?=rows|cols))([abc]|rows|cols)", word),
-              word) for word in words)  # fmt: skip
+    one = r"((?:ld|stride)(?![hw])|[hwrcmn](?=[abc]$)|[abc](?=rows|cols|[hw]$))"
+    pairs = ((re.fullmatch(rf"{one}([abc]|rows|cols|[hw])", word), word) for word in words)
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
