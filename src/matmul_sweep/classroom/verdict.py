@@ -439,8 +439,9 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return False
     if shapes.get(own) is not True and not bench.covers(own):
         return False
-    squares = all(shapes[one] for one in shapes if one.square)
-    if own.square and squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
+    squares = own.square and all(shapes[one] for one in shapes if one.square)
+    squares &= {one.kind for one in verdict.mistakes} == {"elements not written"}
+    if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
         return True  # its grid is known at squares alone
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
@@ -743,7 +744,8 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
         found = multiples(known, bench) or enough(known, bench)
         base = [next((side for side in found if i in found[side]), 1) for i in range(3)]
         base = [side if side > WIDE else 3 * side for side in base]
-        more = [bench.shape(*np.array(base) * (1 + np.eye(3, dtype=int)[i])) for i in range(3)]
+        oblong = (np.array(base) * (1 + np.eye(3, dtype=int))).tolist()  # one side of each is twice
+        more = [bench.shape(*sides) for sides in oblong]
         more = [one for one in more if found and one not in known and time.monotonic() < end]
         tried |= {one: bench.run(one).right for one in more}
         if all(tried[one] for one in more):
