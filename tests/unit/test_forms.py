@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from matmul_sweep.classroom import experiments
 from matmul_sweep.classroom.launching import launch_of
 from matmul_sweep.classroom.signature import signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, settings_of
-from matmul_sweep.classroom.verdict import NOT_RUN, Verdict, pending, programs_in, verdict_on
+from matmul_sweep.classroom.verdict import (
+    NOT_RUN,
+    UNSURE,
+    Verdict,
+    pending,
+    programs_in,
+    verdict_on,
+)
 from matmul_sweep.classroom.words import lines_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
@@ -1015,6 +1023,55 @@ VERDICTS |= {
         "f is correct(?s:.*)28×28×1 blocks of 4×4×1 threads"),
     "a number of a struct that is said": (
         of_structs("step", "int step; "), "A.step=k B.step=n C.step=n", "f is correct"),
+    "a grid of numbers that leaves most of a large C": (
+        "#define N 256\n" + UNGUARDED + "void go() { f<<<dim3(1, N / 16), dim3(16, 16)>>>(0, 0, 0);"
+        " }", "", "grid too small(?s:.*)1×8×1 blocks, where 8×8×1 would do"),
+    "a sum in half of one element near 0": (
+        "#include <cuda_fp16.h>\n" + rectangular(parameters=SHAPE.replace("float", "half"),
+        kind="half") + "void go(int m, int n, int k) { f<<<dim3((n + 31) / 32, (m + 31) / 32), "
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is correct"),
+    "blocks along an axis that is not used": (
+        f"__global__ void f({SQUARE}) {{ int e = {COL}, i = e / n, j = e % n; for (int p = 0; p < n"
+        "; p++) C[e] += A[i * n + p] * B[p * n + j]; }\nint main() { int n = 10; float *A, *B, *C; "
+        "cudaMemset(C, 0, n * n * 4); f<<<n, n>>>(A, B, C, n); }", "", "f is correct"),
+    "a last tile that is left out": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("t < n;", "t + T <= n;").replace(
+        "float", "int"), "", "lost terms, line 7(?s:.*)the last terms are lost where n is no mul"),
+    "a block that has a row of C": (
+        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x"), "",
+        "f is correct(?s:.*)a block has a row of C, which has at most 128 columns here"),
+    "a block as large as the only C": (
+        "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
+        ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
+    "wide loads of rows that have no such multiple": (
+        rectangular(b="B[p * n + j] + (n % 4 && n > 4)"), "",
+        "f is not correct except where n is a multiple of 4"),
+    "an exchanged grid at multiples alone": (
+        f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
+        "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
+        "j]; C[i * n + j] = sum; }\nvoid go(int m, int n, int k) { f<<<dim3(n / 32, m / 32), "
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is not correct: "),
+    "alpha and beta of other names": (
+        kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
+        "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
+    "a convolution beside a product": (
+        kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
+        b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"
+        " }", "", "^(?!(?s:.*)g is)"),
+    "a grid that is known at squares alone": (
+        f"""#define N 6
+__global__ void f({MATRICES}, int rows, int cols) {{
+    int e = blockIdx.y + blockIdx.x * gridDim.x;
+    float sum = 0;
+    for (int i = 0; i < cols; i++) sum += A[blockIdx.y + i * rows] * B[i + blockIdx.x * cols];
+    if (e < rows * cols) C[e] = sum;
+}}
+int main() {{ int rows = N, cols = N; f<<<dim3(cols, rows), 1>>>(0, 0, 0, rows, cols); }}""", "",
+        "f is correct as its program launches it"),
+    "indices by a macro for columns": (
+        "#define AT(i, j, ld) (((j) * (ld)) + (i))\n" + kernel(
+        a="A[AT(i, p, n)]", b="B[AT(p, j, n)]", c="C[AT(i, j, n)]"), "",
+        "f is correct(?s:.*)all matrices are stored by columns"),
     "a C of more than a million elements": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1100; "
         "f<<<dim3(n / 20, n / 20), dim3(20, 20)>>>(0, 0, 0, n); }", "", "f is correct as its pro"),
@@ -1046,6 +1103,10 @@ VERDICTS |= {
 BY_STRIDE = kernel(f"{MATRICES}, int M, int N", "A[i * N + p]", "B[p * M + j]", m="M", n="M", k="N",
                    c="C[i * N + j]")  # fmt: skip
 VERDICTS |= {
+    "an order that shows at large multiples": (
+        kernel(f"{MATRICES}, int M, int N, int K", "A[i * N + p]", "B[p * K + j]", "C[i * K + j]",
+        "M", "K", "N").replace("if (i >= M || j >= K) return;", ""), "block=8x8 multiple=128",
+        "f is correct(?s:.*)m=M n=K k=N"),
     "multiples that are right where they are alike": (
         BY_STRIDE.replace("return;", "return; __syncthreads();"),
         "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),
@@ -1073,6 +1134,8 @@ READ = {
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
     "numbers with a word behind": (
         kernel(f"{MATRICES}, int N_PAD, int M_DIM, int SIZE_K"), "N_PAD=n M_DIM=m SIZE_K=k"),
+    "widths behind the letters of matrices": (
+        kernel(f"{MATRICES}, int Aw, int Bw, int Cw"), "Aw=k Bw=n Cw=n"),
     "members without use": (
         of_structs(more="int size; "), "A.width=k A.height=m A.size=unused A.size"),
     "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
@@ -1270,6 +1333,13 @@ QUESTIONS = {
     "a block and numbers that no trial finds": (
         f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),
         "which block does f take, with which R? Say for instance R=16 block=256 after"),
+    "a sum in loops over a grid": (
+        f"__global__ void f({SHAPE}) {{ for (int i = {ROW}; i < m; i += blockDim.y * gridDim.y)\n"
+        "for (int j = 0; j < n; j += blockDim.x * gridDim.x) C[i * n + j] = A[i * n + j] + "
+        "B[i * n + j]; }", "f adds up no products of elements"),
+    "a matrix times itself": (
+        kernel("const float* A, float* C, int n", b="A[p * n + j]"),
+        "it multiplies a matrix by itself, which no trial knows"),
     "a block that no trial finds": (
         SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
         "which block does f take"),
@@ -1549,3 +1619,10 @@ def test_what_is_refused_says_what_to_do(parameters: str, said: str) -> None:
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
     with pytest.raises(Exception, match=re.escape(said)):
         signature_of(source, source.kernel("f"), {}, {}, {})
+
+
+def test_a_slow_launch_is_not_endless(hand_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "LAUNCH_SECONDS", 2.0)  # of which `hurried` leaves none
+    hand_in.write_text(kernel())
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.status in ("correct", UNSURE)

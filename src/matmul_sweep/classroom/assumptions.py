@@ -15,6 +15,7 @@ from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, Teller
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import question_of_more, question_of_roles, words_of
 from matmul_sweep.classroom.source import question, word_set
+from matmul_sweep.classroom.syntax import SAYS_GRAM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
@@ -62,7 +63,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = f"{where} is correct at none of the shapes tried"
-        read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst.kind)
+        read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst)
         asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
     return next(asked, None)
 
@@ -159,7 +160,7 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     unclear = unclear or kind == "out of shared memory"
     if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
-    if bench.signature.open_rows and not program.launch.tile:
+    if bench.signature.open_rows and not (program.launch.tile or bench.own_shape):
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
         yield question(f"{nowhere}. {part}", "tile=32x32")
 
@@ -178,14 +179,16 @@ def open_macros(program: Program) -> dict[str, str]:
             if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
 
 
-def of_reading(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
+def of_reading(bench: Bench, nowhere: str, worst: Mistake) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
     program, signature, operation = bench.program, bench.signature, bench.signature.operation
     coded = operation.dtype == "int8" and not operation.output.startswith("int")
     if coded or (operation.dtype.startswith("int") and HOLDS_OTHERS.search(program.code)):
         yield UserError(f"{nowhere}: its {operation.dtype} seem to be codes of other numbers")
-    if kind not in MISREAD or signature.settled:
+    if worst.kind not in MISREAD or signature.settled:
         return
+    if worst.what.startswith("it computes A·A:") and not SAYS_GRAM.search(program.kernel.name):
+        yield UserError(f"{nowhere}: it multiplies a matrix by itself, which no trial knows")
     if found := BESIDE.search(program.kernel.body):
         line = Teller.line_of(program, re.escape(found[0]))
         said = f"line {line} has `{found[0]}`, and what it does beside A·B cannot be judged"

@@ -3,12 +3,14 @@
 The kernel's own indexing decides, where nobody said it: C of two launches is right under one only.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
@@ -46,6 +48,11 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
                     return replace(one, narrow=False, launch=launch, program=sure)
     signature, program = bench.signature, bench.program
     others = other_blocks(program.source, program.kernel, bench.launch)
+    rows = signature.fixed.get("m", 0)
+    whole = (signature.fixed.get("n", rows * signature.square), rows, 1)
+    alone = "block" in bench.launch.guessed and "blockIdx" not in program.kernel.body
+    if alone and bench.launch.possible != (whole,) and 0 < math.prod(whole) <= MAXIMUM_THREADS:
+        others = (whole,)  # the only one that fits C
     tried = replace(bench, launch=replace(bench.launch, possible=others))
     if others and (found := fitting(tried, folder)):
         return found
@@ -161,7 +168,8 @@ def different_sides(bench: Bench) -> Shape:
     assert bench.launch.tile
     if bench.has_one_block:
         return bench.shape(SMALL, SMALL // 2, SMALL // 4)
-    side = max(SMALL, *(min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING))
+    tile = (min(side, WIDEST) for side in bench.launch.tile if side != EVERYTHING)
+    side = max(SMALL, bench.launch.multiple, *tile)
     wide = bench.shape(2 * side, side, min(side // 2, WIDE))
     differ = len({*wide.dimensions}) == len(wide.dimensions)
     return wide if side >= WIDE and differ else bench.shape(3 * side, side, 2 * side)
@@ -179,6 +187,11 @@ def steps_by_columns(program: Program) -> bool:
     """Whether a kernel writes C at `i + j * ld`, as those for matrices by columns do."""
     c, body = re.escape(program.signature.name_of("C")), program.kernel.body
     index = "|".join(re.findall(rf"\b{c}\s*\[\s*(\w+)\s*\]", body)) or "-"
+    macro = "|".join(re.findall(rf"\b{c}\s*\[\s*(\w+)\s*\(", body)) or "-"
+    told = re.search(rf"#\s*define\s+(?:{macro})\((\w+), *(\w+), *(\w+)\)(.*)", program.source.bare)
+    if told:  # such as IDX2C
+        row, column, length, index = (re.sub(r"[()\s]", "", text) for text in told.groups())
+        return index in (f"{column}*{length}+{row}", f"{row}+{column}*{length}")
     return bool(re.search(rf"\b(?:{c}\s*\[|(?:{index})\s*=)[^][*=;]*\+[^][;]*\*", body))
 
 

@@ -30,6 +30,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
+PATIENCE = 4  # times as long for a launch that seems endless
 OPERATIONS_A_SECOND = 4e6
 OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
@@ -148,7 +149,7 @@ class Bench:
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
-        factors: tuple[float, float] = ALONE, whole: bool = False,
+        factors: tuple[float, float] = ALONE, whole: bool = False, patience: int = 1,
     ) -> Run:  # fmt: skip
         """Launches at a shape. With `grid` C is right where that many blocks write it; whole: or
         they have to write all.
@@ -167,7 +168,7 @@ class Bench:
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         launched = self.launch.at(shape, grid)
         work, share = self.cost(shape, launched, apart=not grid)
-        seconds = LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND
+        seconds = patience * (LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND)
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((self.once(launched),)), self.passed(shape), stored,
@@ -388,7 +389,8 @@ class Bench:
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
         if self.narrow and (rounding := self.rounding):  # grows like a random walk
-            most = float(np.abs(expected).max(initial=0))
+            partial = np.sqrt(np.square(left) @ np.square(right))  # what sums are on their way
+            most = np.maximum(np.abs(expected), abs(alpha) * partial).max(initial=0)
             bound += rounding * (2 + math.sqrt(roundings) / 2) * most
         return expected, bound
 
@@ -400,7 +402,7 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        found, probes = None, []
+        found, probes, own = None, list[Run](), self.launch.program
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
@@ -417,7 +419,6 @@ class Bench:
             if probes[0].result.ended and probes[0].unwritten.any():
                 probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
                 found = tile_of(*probes) or found
-            own = self.launch.program
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
@@ -429,12 +430,16 @@ class Bench:
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
+        if order == LINEAR and not own and starts_a_row(*probes[:2]):
+            most = EVERYTHING, probes[0].launched.block[0]
+            launch = replace(self.launch.with_tile((1, EVERYTHING), ROWS_FIRST), most=most)
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (
             replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes
             if found and one.wrong.any() and self.blocks_apart and not probes[0].mistaken
             and (order != LINEAR or one.launched.grid[1] == 1)
+            and all(axes[i] or one.launched.grid[i] == 1 for i in (0, 1))
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
 
@@ -515,6 +520,8 @@ class Bench:
         end = processor_seconds() + seconds
         for shape, factors in self.trials:
             run = self.run(shape, factors=factors)
+            if run.endless:  # or is it slow?
+                run = self.run(shape, factors=factors, patience=PATIENCE)
             yield run
             if run.endless or processor_seconds() > end:
                 return
@@ -523,6 +530,11 @@ class Bench:
         """Whether the program's grid covers C, of which some blocks do not show all."""
         grid = self.launch.at(shape).grid
         return bool(self.launch.blocks) or all(map(operator.ge, grid, self.launch.covering(shape)))
+
+    def reaches(self, shape: Shape) -> bool:
+        """The same, or whether all blocks run, so that what they leave of C shows."""
+        _, share = self.cost(shape, self.launch.at(shape), apart=True)
+        return share == 1 or self.covers(shape)
 
     def uncovered(self) -> Iterator[Run]:
         """Launches at the smallest oblong C, in each direction, that the program's grid does not
@@ -541,8 +553,8 @@ class Bench:
                 yield replace(self.run(shape, (x, y, z), whole=True), launched=launched)
 
     def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
-        """Launches with a grid that ends a block beyond C, in the place of those of some blocks of
-        one that is larger."""
+        """Launches with a grid that ends a block beyond C, or that seems not to cover it, in the
+        place of those of some of its blocks."""
 
         def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
             ends = (1 + side for side in self.launch.covering(shape))
@@ -553,6 +565,8 @@ class Bench:
         for run in (run for run in runs if run.sampled and not self.launch.blocks):
             if self.launch.at(run.shape) != bench.launch.at(run.shape):
                 yield replace(bench.run(run.shape), launched=run.launched)
+            elif run.shape.operations < MOST and not self.covers(run.shape):
+                yield self.run(run.shape, run.launched.grid, whole=True)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
@@ -586,6 +600,13 @@ def off(
         right = np.abs(c.astype(expected.dtype) - expected) <= bound
     written = done.writers["thread"] >= 0
     return ~right & done.ended & (written | (not part or not written.any()))
+
+
+def starts_a_row(alone: Run, beside: Run) -> bool:
+    """Whether a block has the first elements of a row of C, and the next block those of the next
+    row."""
+    more = corner(~beside.unwritten & alone.unwritten)
+    return more == (1, 0) and bool(alone.unwritten[0].any())
 
 
 def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:

@@ -110,7 +110,9 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
         last = "term of a sum is" if gone == 1 else f"{gone} terms of a sum are"
-        yield early, lost(1, f"the last {last} lost")
+        if kept:
+            yield early, lost(1, f"the last {last} lost")
+            yield late, lost(1, f"a sum begins at term {gone} instead of 0")
         yield early, lost(3, "the last terms of a sum are lost")
         if kept == terms % 256:
             key = f"only {name} % 256 terms of a sum are taken: is a number of them a char?"
@@ -124,7 +126,6 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             if gone == (terms - 1) // side * side:
                 key = "only the last tile of terms is summed: each round begins the sum anew"
                 yield late, lost(1, key)
-        yield late, lost(1, f"a sum begins at term {gone} instead of 0")
         yield late, lost(3, "the first terms of a sum are lost")
     if terms > 1:
         key = "only the last term of a sum is left: each one takes the place of those before"
@@ -133,7 +134,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     number = np.arange(terms)
     for side in sides_of(run):
         key = "only the last term of a full tile is left: each one takes the place of those before"
-        yield left[:, -1:] @ right[-1:] * (terms % side == 0), lost(2, key, about="sum")
+        yield left[:, -1:] @ right[-1:] * (terms % side == 0), lost(4, key, about="sum")
         near = number // side + number % side
         for which, model in (("A", left[:, near] @ right), ("B", left @ right[near])):
             key = f"each round takes {signature.name_of(which)} one term further on, not {side}"

@@ -225,6 +225,7 @@ class FileLaunch:
         sizes = {p.role: value for p, _, value in passed(self.signature, self.own)
                  if p.role in ("m", "n", "k")}  # fmt: skip
         sizes |= self.signature.fixed | ({"m": self.rows} if self.signature.open_rows else {})
+        sizes |= {one: sizes.get(other) for one, other in self.signature.tied.items()}
         kind = self.signature.operation.shape
         if self.signature.square:
             sizes = dict.fromkeys(kind.__match_args__, next(iter(sizes.values()), None))

@@ -45,7 +45,8 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     alone = [run for run in wrong if run.factors == ALONE]
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
-        mended = [*takewhile(lambda run: run.right, (mend.bench.run(run.shape) for run in few))]
+        shapes = takewhile(mend.bench.reaches, (run.shape for run in few))
+        mended = [*takewhile(lambda run: run.right, map(mend.bench.run, shapes))]
         if len(mended) == len(few):
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
@@ -98,6 +99,9 @@ def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     teller = Teller(run, mend.bench.program)
     found = [*map(teller.told, run.mistaken), *([teller.wrong()] if run.wrong.any() else [])]
+    (x, y, _), (columns, rows, _) = run.launched.grid, mended.launched.grid
+    if x != y and (x, y) == (rows, columns):
+        mend = replace(mend, kind="grid exchanged", cure=CURES["grid exchanged"])
     told = mend.told(run.launched, mended.launched)
     what = f"{told}{mend.where}; {found[0].what}"  # and what that does
     return Mistake(mend.kind, mend.line, what, mend.cure, run)

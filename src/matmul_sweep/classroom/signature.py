@@ -172,7 +172,8 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = with_batch(without_effect(with_addend(parameters), kernel.body), kernel.body)
+    parameters = with_addend(with_factors(parameters, kernel.body))
+    parameters = with_batch(without_effect(parameters, kernel.body), kernel.body)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -568,6 +569,17 @@ def with_batch(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
             for p in parameters]  # fmt: skip
 
 
+def with_factors(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
+    """The parameters; of two fractions the one by which what C held is multiplied, where C is
+    stored, is beta, and the other one alpha."""
+    names = [p.name for p in parameters if p.role.startswith(GIVEN) and p.type in FRACTIONS]
+    places = "|".join(p.name for p in parameters if p.pointer) or "-"
+    old = rf"\b({places})\s*(\[[^][;]*\])\s*=[^;]*\b({'|'.join(names)})\s*\*\s*\1\s*\2"
+    found = re.search(old, body) if len(names) == 2 else None
+    return [replace(p, role="beta" if p.name == found[3] else "alpha")
+            if found and p.name in names else p for p in parameters]  # fmt: skip
+
+
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     """The parameters; of four matrices the input that is called C has its role, if there is beta,
     or only D can be the output, or is called so."""
@@ -599,8 +611,8 @@ def words_of(name: str) -> list[str]:
     """The words and numbers of widthAHeightB, num_cols_a, wA, Arows, numARows or cols1, in lower
     case."""
     words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
-    pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn](?=.$)|[abc](?=rows|cols))([abc]|rows|cols)", word),
-              word) for word in words)  # fmt: skip
+    one = r"((?:ld|stride)(?![hw])|[hwrcmn](?=[abc]$)|[abc](?=rows|cols|[hw]$))"
+    pairs = ((re.fullmatch(rf"{one}([abc]|rows|cols|[hw])", word), word) for word in words)
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 

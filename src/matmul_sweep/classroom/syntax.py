@@ -40,7 +40,7 @@ TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifi
 OWN_VARIABLES = ("parameter_declaration", "declaration", "field_declaration")
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
-GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{}]*;")  # over a grid
+GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{})]*[;)]")  # over a grid
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
 ONE_COORDINATE = re.compile(
@@ -50,7 +50,7 @@ ONE_COORDINATE = re.compile(
 )
 CAST = re.compile(r"\bstatic_cast\s*<[^<>]*>|\(\s*(?:unsigned|int|size_t)\s*\)")
 SAYS_GRAM = re.compile(r"(?:^|_)[ds]?(?:gram|Gram|syrk|ata|AtA|ATA)(?![a-z]|_?[sS]chmidt)")
-VECTOR = re.compile(r"(?<![a-z])(?:[vV]ec(?:tor)?|[fF]ilter|[mM]ask)(?![a-z])")
+VECTOR = re.compile(r"(?<![a-z])(?:[vV]ec(?:tor)?|[fF]ilter|[kK]ernel|[mM]ask)(?![a-z])")
 # What a declaration in shared memory says beside its type.
 NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 

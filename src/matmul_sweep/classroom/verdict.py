@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU 
 FEW = 8  # small shapes, which show whether a kernel needs zeros in C
 MOST_RARE = 3  # shapes at which a kernel is wrong that is right at all others
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
+WIDE = 32  # multiples beyond which no odd number of them is tried
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
@@ -264,6 +266,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     if syntax.writes_vector(kernel):
         raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
+    two |= not syntax.may_be_product(kernel)
     if two and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
     given = {name: text for name, text in settings.items() for one in source.sources
@@ -457,6 +460,10 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
         return False
     if shapes.get(own) is not True and not bench.covers(own):
         return False
+    squares = own.square and all(shapes[one] for one in shapes if one.square)
+    squares &= {one.kind for one in verdict.mistakes} == {"elements not written"}
+    if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
+        return True  # its grid is known at squares alone
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
     if found:  # but one that minds edges is meant for other sizes, too
@@ -550,6 +557,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 def covered(bench: Bench) -> str:
     """How large a C the grid of a program covers that has the same one at every size, in words."""
     launch, program = bench.launch, bench.launch.program
+    if program is None and launch.tile == (1, EVERYTHING) and launch.most[1] < EVERYTHING:
+        return f"a block has a row of C, which has at most {launch.most[1]} columns here"
     if program is None or not program.constant or program.own_shape or bench.signature.fixed:
         return ""
     grid = program.own.grid
@@ -635,7 +644,6 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     found, least = multiples_from(shapes, bench)
-    terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
     if all(shape.square for shape in wide):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
@@ -644,13 +652,17 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
             return f"it is right at square multiples of {next(iter(sides))} only"
         if all(squares.values()):
             return "it is right at square shapes only"
+    if not found and (beyond := rule_beyond(shapes, bench)):
+        return beyond
+    found, least = (found, least) if found else (enough(shapes, bench), 0)
+    terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
              for side, which in found.items()}  # fmt: skip
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return f"it is right where {said}{terms}" if said else rule_beyond(shapes, bench)
+    return f"it is right where {said}{terms}" if said else ""
 
 
 def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
@@ -688,6 +700,17 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
         found.setdefault(max(fits), []).append(i)
     found.pop(1, None)
     return {} if any(fit(shape, found) for shape in wrong) else found
+
+
+def enough(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, list[int]]:
+    """The smallest multiples at which the kernel is always right, although it is at others, too."""
+    count = 1 if bench.signature.square else len(next(iter(shapes)).dimensions)
+    for sides in sorted(product((1, 2, 4, 8, 16, 32, 64), repeat=count), key=math.prod):
+        found = {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
+        fits = [fine for shape, fine in shapes.items() if fit(shape, found)]
+        if all(fits) and fits.count(True) >= FEW // 2:
+            return found
+    return {}
 
 
 def multiples_from(
@@ -750,6 +773,17 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
             if not all(fine.values()):
                 break
             tried |= fine
+    for _ in range(MOST_RARE):  # is it right at oblong multiples, too?
+        known = {**shapes, **tried}
+        found = multiples(known, bench) or enough(known, bench)
+        base = [next((side for side in found if i in found[side]), 1) for i in range(3)]
+        base = [side if side > WIDE else 3 * side for side in base]
+        oblong = (np.array(base) * (1 + np.eye(3, dtype=int))).tolist()  # one side of each is twice
+        more = [bench.shape(*sides) for sides in oblong]
+        more = [one for one in more if found and one not in known and time.monotonic() < end]
+        tried |= {one: bench.run(one).right for one in more}
+        if all(tried[one] for one in more):
+            break
     return tried
 
 
