@@ -183,11 +183,7 @@ def signature_of(
     by_rows = EXTENTS[len(operation.shape.__match_args__)]
     extents = {matrix: sides[:: -1 if matrix in columns else 1]
                for matrix, sides in by_rows.items()}  # fmt: skip
-    used = [p for p in parameters if not p.pointer and not p.role and not kernel.leaves(p.name)]
-    sure = {p.name for p in parameters
-            if role_of(p.name, letters, extents) and not TILED & {*words_of(p.name)}}  # fmt: skip
-    parameters = [p if p.name in sure else without_use(p, code, len(used) >= len(DIMENSIONS[3]))
-                  for p in parameters]  # fmt: skip
+    parameters = without_unused(parameters, letters, extents, kernel, code)
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     said = {n for n in numbers if SAID.fullmatch(settings.get(n, "")) and n not in ("m", "n", "k")}
@@ -211,11 +207,8 @@ def signature_of(
     beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
-    if not numbers and (name := undefined_size(source, kernel)):
-        lacking = (
-            f"uses {name}, which is defined nowhere{source.perhaps_left_out}; or it is a number"
-        )
-        raise question(f"{where} {lacking} of the program's build: which", f"{name}=64")
+    if not numbers:
+        refuse_undefined(source, kernel, where)
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
@@ -518,13 +511,16 @@ def by_index_of_rows(
     return {"m": bounds.pop(), "n": n, "k": k}
 
 
-def undefined_size(source: Source, kernel: Kernel) -> str:
-    """The name in capitals at which a loop of a kernel ends, and which no text here defines, if it
-    includes a header that is not here."""
+def refuse_undefined(source: Source, kernel: Kernel, where: str) -> None:
+    """Raises UserError for a name in capitals at which a loop of a kernel ends, and which no text
+    here defines, if the file includes a header that is not here."""
     ends = re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*([A-Z][A-Z\d_]*)\b", kernel.body)
     known = source.names.keys() | {one.name for one in kernel.template}
-    unknown = (one for one in ends if one not in known and not kernel.declares(one))
-    return next(unknown, "") if source.left_out else ""
+    unknown = [one for one in ends if one not in known and not kernel.declares(one)]
+    if unknown and source.left_out:
+        lacking = f"uses {unknown[0]}, which is defined nowhere{source.perhaps_left_out}"
+        asked = f"{where} {lacking}; or it is a number of the program's build: which"
+        raise question(asked, f"{unknown[0]}=64")
 
 
 def constants_said(
@@ -593,12 +589,21 @@ def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
     return [replace(p, role=ADDEND) if p is addend else p for p in parameters]
 
 
-def without_use(one: Parameter, code: str, several: bool) -> Parameter:
-    """A number that is a member, or one of several; if the code has its name only where it is
-    declared, its role is that of no use."""
-    seen = re.findall(rf"\b{one.member or one.name}\b", code)
-    unused = (one.member or several) and not (one.pointer or one.role) and len(seen) < 2
-    return replace(one, role=f"{UNUSED}{one.name}") if unused else one
+def without_unused(
+    parameters: Sequence[Parameter], letters: Mapping[str, str], extents: Mapping[str, str],
+    kernel: Kernel, code: str,
+) -> list[Parameter]:  # fmt: skip
+    """The parameters; a number that is a member, or one of several, has the role of no use if the
+    code has its name only where it is declared, and no name that surely is a dimension's."""
+    used = [p for p in parameters if not p.pointer and not p.role and not kernel.leaves(p.name)]
+    found = []
+    for one in parameters:
+        sure = role_of(one.name, letters, extents) and not TILED & {*words_of(one.name)}
+        alone = not one.member and len(used) < len(DIMENSIONS[3])
+        seen = re.findall(rf"\b{one.member or one.name}\b", code)
+        unused = not (sure or alone or one.pointer or one.role) and len(seen) < 2
+        found.append(replace(one, role=f"{UNUSED}{one.name}") if unused else one)
+    return found
 
 
 def says_transposed(name: str) -> bool:

@@ -248,9 +248,9 @@ def programs_in(
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
 
 
-def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
-    """A kernel's program, with dimensions that are constants of the file made small. Raises
-    UserError."""
+def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> None:
+    """Raises UserError, with the reason, for a kernel that no trial can run or that is no product
+    of two matrices."""
     if re.search(r"\bmain\s*\([^;{}]*\)\s*\{", kernel.body):
         said = f"line {kernel.line} does not compile as it stands: {source.line(kernel.line)}"
         raise UserError(f"{source.path}: {said}; a brace of {kernel.name} is never closed")
@@ -269,6 +269,12 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     two |= not syntax.may_be_product(kernel)
     if two and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program, with dimensions that are constants of the file made small. Raises
+    UserError."""
+    refuse_form(source, kernel, settings)
     given = {name: text for name, text in settings.items() for one in source.sources
              if name in one.macros and not one.fixes(name)}  # fmt: skip
     if given.items() - dict(source.values).items():  # which the program around it has, too
