@@ -1044,7 +1044,8 @@ VERDICTS |= {
         "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
         ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
     "wide loads of rows that have no such multiple": (
-        rectangular(b="B[p * n + j] + (n % 4 && n > 4)"), "",
+        rectangular(b="B[p * n + j] + (j / 4 * 4 + 3 < n ? 0 * reinterpret_cast<const float4*>"
+        "(B + p * n + j / 4 * 4)->x : 0)"), "",
         "f is not correct except where n is a multiple of 4"),
     "an exchanged grid at multiples alone": (
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "

@@ -110,8 +110,9 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
         last = "term of a sum is" if gone == 1 else f"{gone} terms of a sum are"
-        if kept:
+        if kept or gone == 1:  # not all of several
             yield early, lost(1, f"the last {last} lost")
+        if kept:
             yield late, lost(1, f"a sum begins at term {gone} instead of 0")
         yield early, lost(3, "the last terms of a sum are lost")
         if kept == terms % 256:

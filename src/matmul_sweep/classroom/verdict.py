@@ -544,7 +544,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
-    shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
+    unaligned = any(one.kind == "misaligned access" for one in (worst, *ordered))
+    shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS, unaligned)
     off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
@@ -554,7 +555,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     at_own = bench.seed is None and own and known and bench.covers(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
-        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
+        rule=rule_of(shapes, bench, unaligned) or RIGHT_AT_OWN * bool(at_own),
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -644,8 +645,9 @@ def smallest(
     return mistake
 
 
-def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
-    """Where the kernel is right, in words, if that is simple."""
+def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = False) -> str:
+    """Where the kernel is right, in words, if that is simple. unaligned: whether loads are that are
+    wider than an element."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
@@ -660,7 +662,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
             return "it is right at square shapes only"
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
-    found, least = (found, least) if found else (enough(shapes, bench), 0)
+    if unaligned and not found:
+        found, least = enough(shapes, bench), 0
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
@@ -743,7 +746,9 @@ def with_multiple(
             for one in mistakes]  # fmt: skip
 
 
-def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dict[Shape, bool]:
+def between(
+    shapes: Mapping[Shape, bool | str], bench: Bench, end: float, unaligned: bool = False
+) -> dict[Shape, bool]:
     """Whether the kernel is right at shapes that show if less than such a multiple suffices: half
     of it, alone and beyond the smallest one, and so on, until the time `end`."""
     tried: dict[Shape, bool] = {}
@@ -781,7 +786,7 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench, end: float) -> dic
             tried |= fine
     for _ in range(MOST_RARE):  # is it right at oblong multiples, too?
         known = {**shapes, **tried}
-        found = multiples(known, bench) or enough(known, bench)
+        found = multiples(known, bench) or (enough(known, bench) if unaligned else {})
         base = [next((side for side in found if i in found[side]), 1) for i in range(3)]
         base = [side if side > WIDE else 3 * side for side in base]
         oblong = (np.array(base) * (1 + np.eye(3, dtype=int))).tolist()  # one side of each is twice
