@@ -212,12 +212,13 @@ class FileLaunch:
 
     @property
     def follows(self) -> bool:
-        """Whether its grid changes with constants of the file that were made small: one of literals
-        is for their own values."""
+        """Whether its grid or its only block changes with constants of the file that were made
+        small: one of literals is for their own values."""
         twice = {name: str(2 * int(value)) for name, value in self.source.values
                  if value.isdecimal()}  # fmt: skip
         other = Host(self.source.with_values(twice), self.kernel, {}).launch() if twice else None
-        return not (self.constant and other and other.grid == self.own.grid)
+        grows = other and other.block != self.own.block and self.own.grid == (1, 1, 1)
+        return not (self.constant and other and other.grid == self.own.grid and not grows)
 
     @cached_property
     def own_shape(self) -> Shape | None:

@@ -302,7 +302,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
-        source = source.with_values(texts)
+        source = with_names(source, kernel, signature.sizes).with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
     for one in signature.parameters if "grid" in settings else ():
         if one.role in ("m", "n", "k") and one.name not in ("m", "n", "k"):  # a setting's are roles
@@ -331,6 +331,16 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
+
+
+def with_names(source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> Source:
+    """The source whose only block has a constant's name for its number of threads, if that covers
+    a side and the kernel counts on no such number: so that it is made small as well."""
+    names = {str(value): name for name, value in sizes.items()
+             if name in source.names and not re.search(rf"\b{value}\b", kernel.body)}  # fmt: skip
+    only = rf"(<<<\s*1\s*,\s*)({'|'.join(names)})\b(?=\s*>>>)"
+    text = re.sub(only, lambda one: one[1] + names[one[2]], source.text) if names else source.text
+    return replace(source, text=text)
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
