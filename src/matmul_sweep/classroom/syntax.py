@@ -306,10 +306,12 @@ def writes_vector(kernel: Kernel) -> bool:
 
 
 def may_be_product(kernel: Kernel) -> bool:
-    """Whether a kernel takes matrices, and has more than one place of three, which a sum has."""
+    """Whether a kernel takes matrices, and does not go through three of them at one and the same
+    place that moves, as a sum by elements does."""
     names = [one.name for one in kernel.parameters if one.pointers]
     places = [{*re.findall(rf"\b{name}\s*\[([^][]*)\]", kernel.body)} for name in names]
-    by_elements = len(names) > 2 and all(places) and len(set().union(*places)) == 1
+    found = set[str]().union(*places) if len(names) > 2 and all(places) else set[str]()
+    by_elements = len(found) == 1 and not found.pop().isdecimal()
     return takes_matrices(kernel) and not by_elements
 
 
