@@ -111,11 +111,13 @@ class Project:
         return forked(command, self.folder, self.environment)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start it, in a session of its own; what it says goes to the file `said`."""
+        """Start it, in a session of its own; what it says goes to the file `said`. Ctrl-C counts,
+        which a shell lets its jobs in the background ignore."""
+        command = "env", "--default-signal=INT", *self.command(*arguments, program=SNAKEMAKE)
         with self.path("said").open("w") as said:
             return subprocess.Popen(
-                self.command(*arguments, program=SNAKEMAKE), cwd=self.folder, env=self.environment,
-                text=True, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+                command, cwd=self.folder, env=self.environment, text=True, stdout=said,
+                stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
     def done(self, *arguments: str, **options: Any) -> str:
