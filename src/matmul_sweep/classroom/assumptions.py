@@ -62,7 +62,7 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     asked = of_grid(bench, where, worst, was_read, shapes) if worst.kind in OF_GRID else iter(())
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
-        nowhere = f"{where} is correct at none of the shapes tried"
+        nowhere = right_nowhere(bench.program)
         read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst)
         asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
     return next(asked, None)
@@ -151,7 +151,7 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
     numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
     if numbers and not launch.possible:
         yield from filter(None, [question_of_guess(program.source, launch, said)])
-    yield from of_macros(program, nowhere)
+    yield from of_macros(program)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
     free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
     sizes = bench.signature.fixed.values() if free else ()
@@ -165,10 +165,17 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
         yield question(f"{nowhere}. {part}", "tile=32x32")
 
 
-def of_macros(program: Program, nowhere: str) -> Iterator[UserError]:
+def right_nowhere(program: Program) -> str:
+    """How questions begin about a kernel that is right nowhere."""
+    where = f"{program.source.path}: {program.kernel.name}"
+    return f"{where} is correct at none of the shapes tried"
+
+
+def of_macros(program: Program) -> Iterator[UserError]:
     """The question about macros that a build may change, of what is right nowhere."""
     if given := " ".join(map("=".join, open_macros(program).items())):
-        yield question(f"{nowhere} with {given}, which a build may change: to what", given)
+        asked = f"{right_nowhere(program)} with {given}, which a build may change: to what"
+        yield question(asked, given)
 
 
 def open_macros(program: Program) -> dict[str, str]:

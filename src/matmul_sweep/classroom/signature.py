@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 from matmul_sweep.classroom.host import BINARY, Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Declared, Kernel
+from matmul_sweep.classroom.syntax import Declared, Kernel, places_of
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -170,10 +170,7 @@ def signature_of(
     """
     where = f"{source.path}: {kernel.name}"
     types = source.names | source.types | dict(settings) | dict(template)
-    parameters = [one for i, told in enumerate(kernel.parameters)
-                  for one in parsed(told, i, types, source, where)]  # fmt: skip
-    parameters = with_addend(with_factors(parameters, kernel.body))
-    parameters = with_batch(without_effect(parameters, kernel.body), kernel.body)
+    parameters = parameters_of(source, kernel, types, where)
     pointers, roles = matrices_among(parameters, kernel, where)
     operation = operation_of(pointers, roles, where, source.perhaps_left_out)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
@@ -221,6 +218,17 @@ def signature_of(
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def parameters_of(
+    source: Source, kernel: Kernel, types: Mapping[str, str], where: str
+) -> list[Parameter]:
+    """What a kernel takes, members of structs one by one, with the roles beside a product that its
+    code tells."""
+    found = [one for i, told in enumerate(kernel.parameters)
+             for one in parsed(told, i, types, source, where)]  # fmt: skip
+    found = with_addend(with_factors(found, kernel.body))
+    return with_batch(without_effect(found, kernel.body), kernel.body)
 
 
 def packed(
@@ -498,7 +506,7 @@ def by_index_of_rows(
     lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
     found = dict[str, Sequence[str]]()
     for name, role in roles.items():
-        places = {*re.findall(rf"\b{re.escape(name)}\s*\[([^][]*)\]", kernel.body)}
+        places = places_of(name, kernel)
         place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
         found |= {role: place.groups()} if place else {}
     if not found.keys() >= {*"ABC"}:

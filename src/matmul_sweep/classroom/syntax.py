@@ -305,11 +305,16 @@ def writes_vector(kernel: Kernel) -> bool:
     return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
 
 
+def places_of(matrix: str, kernel: Kernel) -> set[str]:
+    """The texts of the indices at which a kernel reads or writes a matrix."""
+    return {*re.findall(rf"\b{re.escape(matrix)}\s*\[([^][]*)\]", kernel.body)}
+
+
 def may_be_product(kernel: Kernel) -> bool:
     """Whether a kernel takes matrices, and does not go through three of them at one and the same
     place that moves, as a sum by elements does."""
     names = [one.name for one in kernel.parameters if one.pointers]
-    places = [{*re.findall(rf"\b{name}\s*\[([^][]*)\]", kernel.body)} for name in names]
+    places = [places_of(name, kernel) for name in names]
     found = set[str]().union(*places) if len(names) > 2 and all(places) else set[str]()
     by_elements = len(found) == 1 and not found.pop().isdecimal()
     return takes_matrices(kernel) and not by_elements

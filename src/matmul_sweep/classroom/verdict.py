@@ -238,8 +238,7 @@ def programs_in(
         raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     errors = (node for one in file.kernels.values() for node in syntax.of_type(one.node, "ERROR"))
     if broken := 0 if found else next(map(syntax.line_of, errors), 0):
-        said = f"line {broken} does not compile as it stands: {file.line(broken)}"
-        raise UserError(f"{path}: {said}")
+        raise broken_at(file, broken)
     if not found and not any(one.likely_products for one in (file, *headers)):
         said = str(refused[0]).removeprefix(f"{path}: ")
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
@@ -248,12 +247,17 @@ def programs_in(
     return found, [str(error).removeprefix(f"{path}: ") for error in refused]
 
 
+def broken_at(source: Source, line: int, why: str = "") -> UserError:
+    """What is said of a file that no compiler can read from a line on."""
+    said = f"line {line} does not compile as it stands: {source.line(line)}"
+    return UserError(f"{source.path}: {said}{why}")
+
+
 def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> None:
     """Raises UserError, with the reason, for a kernel that no trial can run or that is no product
     of two matrices."""
     if re.search(r"\bmain\s*\([^;{}]*\)\s*\{", kernel.body):
-        said = f"line {kernel.line} does not compile as it stands: {source.line(kernel.line)}"
-        raise UserError(f"{source.path}: {said}; a brace of {kernel.name} is never closed")
+        raise broken_at(source, kernel.line, f"; a brace of {kernel.name} is never closed")
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
@@ -456,11 +460,7 @@ def certain(verdict: Verdict) -> Verdict:
     if asked := decisive(bench, mistakes[0], verdict.shapes):
         raise asked
     if len(mistakes) > 1 and not any(verdict.shapes.values()):  # and another launch mends not all
-        program = verdict.program
-        where = (
-            f"{program.source.path}: {program.kernel.name} is correct at none of the shapes tried"
-        )
-        for asked in of_macros(program, where):
+        for asked in of_macros(verdict.program):
             raise asked
     return verdict
 
