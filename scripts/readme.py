@@ -21,17 +21,12 @@ from matmul_sweep.experiment.dataset.selection import (
     processor,
     rate_unit,
 )
-from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.blocks import BLOCKS
 from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
-from matmul_sweep.experiment.report.facts.published import (
-    full_libraries,
-    in_order,
-    ladder,
-    speedup,
-)
+from matmul_sweep.experiment.report.facts.ladder import shares
+from matmul_sweep.experiment.report.facts.published import in_order, ladder, speedup
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
@@ -82,22 +77,24 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
         rungs = ladder(view)
         if rungs.empty:
             continue
-        held = rungs.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
-        libraries = full_libraries(view, held)
+        speedups = [
+            {pair["library"]["name"]: speedup(pair) for pair in shares(view, row, 1)}
+            for _, row in rungs.iterrows()
+        ]
+        libraries = [name for name in view.order if any(name in own for own in speedups)]
         unit, per_tflops = rate_unit(rungs.tflops)
-        rows = []
-        for row in rungs.itertuples():
-            entry, own = view.catalogue.get(row.kernel), held[held.kernel == row.kernel]
-            rows.append(
-                {
-                    "title": view.title(row.kernel),
-                    "file": entry and (entry.source or entry.dispatch),
-                    "lesson": entry.lesson if entry else "",
-                    "rate": row.tflops * per_tflops,
-                    "n": row.n,
-                    "speedups": [speedup(own[own.baseline == library]) for library in libraries],
-                }
-            )
+        rows = [
+            {
+                "title": view.title(row.kernel),
+                "file": entry and (entry.source or entry.dispatch),
+                "lesson": entry.lesson if entry else "",
+                "rate": row.tflops * per_tflops,
+                "n": row.n,
+                "speedups": [own.get(library, "") for library in libraries],
+            }
+            for row, own in zip(rungs.itertuples(), speedups, strict=True)
+            for entry in [view.catalogue.get(row.kernel)]
+        ]
         yield {"product": view.product, "n": rungs.n.max(), "unit": unit, "rows": rows} | {
             "libraries": [view.title(library) for library in libraries],
             "way": "alone" if leading(rungs) == "alone" else "in turn",

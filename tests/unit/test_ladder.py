@@ -183,10 +183,9 @@ LOOPS: dict[str, tuple[dict[str, int], str, float]] = {
 
 
 def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path):
-    """The facts of the card give the peak of tensor cores, though no table records it; a product
-    of halves takes three of theirs."""
+    """A product of halves takes three of tensor cores."""
     shapes = {"gemm": (1024,), "gram": (500,), "gemm_bf16": (1024,)}
-    card = DEVICE | {"multiprocessors": 100, "clock_mhz": 1000}
+    card = DEVICE | {"bf16_tensor_peak_tflops": 400.0}
     results = made_up(tmp_path, kernels=[*LOOPS], shapes=shapes, device=card)
     for kernel, (counts, _, _) in LOOPS.items():
         rows = results.instructions.kernel == kernel
@@ -196,8 +195,7 @@ def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path):
     found = {step["name"]: step["bound"] for own in ladders for step in own}
     peaks = dict.fromkeys(LOOPS, DEVICE["fp32_peak_tflops"])
     peaks |= dict.fromkeys(["gram_naive", "gram_register_tile"], DEVICE["fp64_peak_tflops"])
-    tensor = 100 * 1000 * 2 * 2048 * 1e-6
-    peaks |= {"tiled_bf16": tensor, "three_products": tensor / 3}
+    peaks |= {"tiled_bf16": 400, "three_products": 400 / 3}
     for kernel, (_, what, share) in LOOPS.items():
         own = found[kernel]
         assert (own["what"], own["share"]) == (what, pytest.approx(share)), kernel

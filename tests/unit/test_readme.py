@@ -11,7 +11,7 @@ from support import PUBLISHED_SETS, ROOT
 
 import readme
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.selection import Results, load_results, verdict_of
 from matmul_sweep.experiment.report.facts import ladder as steps
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.published import entries
@@ -142,8 +142,9 @@ SPEEDUPS = {
 
 
 def test_a_speedup_says_how_sure_it_is():
-    rows = pd.DataFrame([*SPEEDUPS], columns=["ratio", "ratio_low", "ratio_high"], dtype=float)
-    assert [readme.speedup(rows[i : i + 1]) for i in range(5)] == [*SPEEDUPS.values(), ""]
+    pairs = [{"ratio": ratio, "interval": own, "verdict": verdict_of(*own)}
+             for ratio, *own in SPEEDUPS]  # fmt: skip
+    assert [readme.speedup(pair) for pair in pairs] == [*SPEEDUPS.values()]
 
 
 def test_the_current_set_is_quoted_then_the_newest(tmp_path):

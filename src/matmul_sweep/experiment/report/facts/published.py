@@ -1,6 +1,7 @@
 """The published data sets: which of them is quoted, and what each shows first."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
     in_words,
-    leading,
     leading_own,
     pictures,
     processor,
@@ -26,11 +26,9 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     short_commit,
     squares,
-    told_ratios,
-    verdict_of,
     version_words,
 )
-from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.facts.ladder import shares
 from matmul_sweep.experiment.report.numbers import borne_out, significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
@@ -77,11 +75,11 @@ def fastest_kernels(results: Results) -> Iterator[str]:
         if view.overlaps:
             continue
         best = squares(leading_own(view))
-        for row in best.itertuples():
-            unit, per_tflops = rate_unit(best.tflops)
+        unit, per_tflops = rate_unit(best.tflops)
+        for _, row in best.iterrows():
             rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}"
             at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate}"
-            yield ", ".join([at, *speedups(view, best)])
+            yield ", ".join([at, *speedups(view, row)])
 
 
 def beside(current: Results, other: Results) -> str:
@@ -102,35 +100,21 @@ def files(folder: Path) -> dict[str, Path]:
     return {"data": folder} | made
 
 
-def speedups(view: Results, best: pd.DataFrame) -> list[str]:
-    """A kernel's (one row) speed-up over each library that fills C, or alone over the fastest, in
-    words."""
-    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
-    held = told_ratios(view, held)
-    way = ", alone" if leading(best) == "alone" else ""
-    return [
-        speedup(held[held.baseline == library], f" times as fast as *{view.title(library)}*") + way
-        for library in full_libraries(view, held)
-    ]
+def speedups(view: Results, row: pd.Series) -> Iterator[str]:
+    """A kernel's speed-up over each library that fills C, or alone over the fastest, in words."""
+    pairs = shares(view, row, 1)
+    alone = row.cache == "alone"
+    for pair in sorted(pairs, key=itemgetter("ratio"))[:1] if alone else pairs:
+        said = speedup(pair, f" times as fast as *{pair['library']['title']}*")
+        yield said + ", alone" * alone
 
 
-def speedup(pairs: pd.DataFrame, words: str = "") -> str:
-    """A kernel's speed-up over a library, with words after the number; empty if they were not timed
-    in turn."""
-    if pairs.empty:
-        return ""
-    row = pairs.iloc[0]
-    verdict = verdict_of(row.ratio_low, row.ratio_high)
-    if verdict == "unknown":
-        return f"{significant(row.ratio)}{words}, too few pairs for an interval"
-    value, low, high = borne_out(row.ratio, row.ratio_low, row.ratio_high)
-    return f"{value}{words} [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
-
-
-def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
-    """The libraries in these pairs that fill all of C, in the order of the catalogue."""
-    names = set(pairs.baseline)
-    return [name for name in view.order if name in names and not view.writes_half(name)]
+def speedup(pair: Mapping[str, Any], words: str = "") -> str:
+    """One of a kernel's shares, with words after the number."""
+    if pair["verdict"] == "unknown":
+        return f"{significant(pair['ratio'])}{words}, too few pairs for an interval"
+    value, low, high = borne_out(pair["ratio"], *pair["interval"])
+    return f"{value}{words} [{low}, {high}]" + (", a tie" if pair["verdict"] == "tie" else "")
 
 
 def ladder(view: Results) -> pd.DataFrame:
