@@ -1,8 +1,11 @@
 """Numbers of the report: JSON has no NaN, and a reader no use for sixteen digits."""
 
 import math
+from typing import Any
 
 import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import verdict_of
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -17,6 +20,12 @@ def known(value: float) -> float | None:
 def ends(low: float, high: float) -> list[float] | None:
     """An interval, None if there were too few samples or pairs for one."""
     return None if pd.isna([low, high]).any() else [float(low), float(high)]
+
+
+def judged(row: Any) -> dict[str, Any]:
+    """A ratio of a table, its interval, and what that says."""
+    both = row.ratio_low, row.ratio_high
+    return {"ratio": row.ratio, "interval": ends(*both), "verdict": verdict_of(*both)}
 
 
 def borne_out(value: float, low: float, high: float) -> tuple[str, ...]:

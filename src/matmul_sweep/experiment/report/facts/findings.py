@@ -22,7 +22,7 @@ from matmul_sweep.experiment.dataset.selection import (
     told_ratios,
     verdict_of,
 )
-from matmul_sweep.experiment.report.numbers import ends, known
+from matmul_sweep.experiment.report.numbers import judged, known
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM
 
@@ -63,14 +63,11 @@ def shares(results: Results) -> Iterator[dict[str, Any]]:
                 "n": best.n,
                 "kernel": named(results, best.kernel, best.variant),
                 "library": named(results, best.baseline),
-                "ratio": best.ratio,
-                "interval": ends(best.ratio_low, best.ratio_high),
-                "verdict": best.verdict,
                 "way": "alone" if way == "alone" else "",
                 "sizes": own.n.nunique(),
                 "faster_at": sorted(faster),
                 "tie_at": sorted(tie - faster),
-            }
+            } | judged(best)
 
 
 def accuracy(results: Results) -> dict[str, Any] | None:
@@ -109,12 +106,7 @@ def odd_sizes(view: Results) -> list[dict[str, Any]]:
         own = to_fastest(told_ratios(view, rows[(rows.cache == way) & (rows.n % 2 == 1)]))
         if len(own):
             return [
-                {
-                    "kernel": view.title(row.kernel),
-                    "size": size_name(shape_of(row)),
-                    "ratio": row.ratio,
-                    "interval": ends(row.ratio_low, row.ratio_high),
-                }
+                {"kernel": view.title(row.kernel), "size": size_name(shape_of(row))} | judged(row)
                 for row in own.itertuples()
             ]
     return []

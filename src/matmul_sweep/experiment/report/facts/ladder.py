@@ -26,7 +26,7 @@ from matmul_sweep.experiment.report.facts.bounds import predicted
 from matmul_sweep.experiment.report.facts.findings import marked, named
 from matmul_sweep.experiment.report.facts.held_back import counted, hot_loop
 from matmul_sweep.experiment.report.facts.source_code import source_code
-from matmul_sweep.experiment.report.numbers import ends, known, significant
+from matmul_sweep.experiment.report.numbers import ends, judged, known, significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.shapes import Shape
 
@@ -173,12 +173,10 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
     return [
         {
             "library": named(results, pair.baseline),
-            "ratio": pair.ratio,
             "rate": row.tflops * factor / pair.ratio,
-            "interval": ends(pair.ratio_low, pair.ratio_high),
-            "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
             "computes_all": results.computes_all(pair.baseline),
         }
+        | judged(pair)
         for pair in at(pairs_of(results, row), shape_of(row)).itertuples()
     ]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import Results, squares, to_fastest, verdict_of
+from matmul_sweep.experiment.dataset.selection import Results, squares, to_fastest
 from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.report.numbers import ends, known
+from matmul_sweep.experiment.report.numbers import judged, known
 from matmul_sweep.operations import OPERATIONS
 
 SETTLED = 1.02  # times the power limit, at most
@@ -64,10 +64,8 @@ def speedups(view: Results) -> list[dict[str, Any]]:
             "rival": view.title(row.baseline),
             "way": row.way,
             "n": int(row.n),
-            "ratio": row.ratio,
-            "interval": ends(row.ratio_low, row.ratio_high),
-            "verdict": verdict_of(row.ratio_low, row.ratio_high),
         }
+        | judged(row)
         for row in squares(held).itertuples()
     ]
 
