@@ -3,7 +3,6 @@
 The same inputs give the same bytes: it uses no date, and only the fonts that come with typst.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,13 +19,9 @@ def typeset(source: Path, read: Mapping[str, Path]) -> bytes:
     for path in (source, *read.values()):
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder")
-    own, paths = source.resolve(), {name: path.resolve() for name, path in read.items()}
-    root = Path(os.path.commonpath([path.parent for path in (own, *paths.values())]))
-    inputs = {name: f"/{path.relative_to(root)}" for name, path in paths.items()}
+    own, inputs = source.resolve(), {name: str(path.resolve()) for name, path in read.items()}
     try:
-        return typst.compile(
-            own, root=root, ignore_system_fonts=True, sys_inputs=inputs, format="pdf"
-        )
+        return typst.compile(own, root="/", ignore_system_fonts=True, sys_inputs=inputs)
     except typst.TypstError as error:
         raise UserError(f"{source}: {error.diagnostic}") from None
 

@@ -243,7 +243,6 @@ def test_what_a_reader_has_to_know_is_said(tmp_path, name, options, words, other
 def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path):
     results = made_up(tmp_path, kernels=[*STEPS], change=steps)
     assert results.of("gemm").told == ["naive", "shared", "register_tile", "sgemm"]
-    assert set(results.told) >= {*results.of("gemm").told}
     looks = {kernel: look(results, kernel) for kernel in STEPS}
     assert looks["naive_rect"] == looks["shared_rect"] == style.CONTEXT
     assert len({own.colour for own in looks.values()}) == 6

@@ -29,10 +29,8 @@ from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
 from matmul_sweep.experiment.dataset.selection import Results, limits_of, load_results
 from matmul_sweep.experiment.dataset.tables import STATE, TIMES, write_table
 from matmul_sweep.experiment.dataset.words import MODES
-from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.documents import compare_documents, documents
 from matmul_sweep.experiment.report.facts.findings import findings
-from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.report import missing, sampling, scope, tables_of
 from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
@@ -349,21 +347,6 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
     found = findings(made_up(tmp_path, kernels=["cpu_loop"],
                              shapes={"gemm": (1024, "1000x1001x999")}))["power_of_two"]  # fmt: skip
     assert [found[name]["size"] for name in ("power", "near")] == ["1024", "1000×1001×999"]
-
-
-def test_every_card_that_was_tried_has_a_row(results, tmp_path):
-    other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
-    kernels = ["sgemm", "cublas_sgemm", "cublas_tuned"]
-    alone = made_up(tmp_path / "alone", kernels=kernels, caches=["alone"])
-    alone.ratios["ratio"] = alone.ratios.baseline.map({"cublas_sgemm": 1.2, "cublas_tuned": 1.1})
-    rows = tried([results, other, made_up(tmp_path / "cpu", gpu=False), alone])
-    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU", "Imaginary GPU"]
-    lead = ladder(other, "gemm")["lead"]
-    assert rows[1].items() >= {"kernel": lead["kernel"], "rate": lead["rate"]}.items()
-    assert rows[1]["ratio"] == lead["speedup"]["ratio"]
-    # Over one rival in all, also where a faster one was timed.
-    assert (rows[2]["ratio"], rows[2]["way"], {row["rival"] for row in rows}) == (
-        1.2, "alone", {"cuBLAS SGEMM"})  # fmt: skip
 
 
 def test_each_operation_has_the_sampling_that_it_was_measured_with(results):

@@ -52,7 +52,6 @@ class Results:
     instructions: pd.DataFrame
     counters: pd.DataFrame
     loads: pd.DataFrame
-    states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything
     whole: "Results | None" = None  # the data set of which this is a part
@@ -125,9 +124,8 @@ class Results:
         """For each kernel of the sweeps that vary `axis`, fill or mode, the rows of one variant
         that differ only in it, in its order: at the largest shape, hot if possible, with the other
         axis at its first value. The variant is the fastest one at the first value of `axis`."""
-        rows = self.rivals(self.summary)
+        rows = self.rivals(self.launches)
         rows = rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
-        rows = rows[(rows.phase == "kernel") & (rows.status == "ok")]
         return pd.concat([kernel_study(own, axis) for _, own in rows.groupby("kernel")] or [rows])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -207,12 +205,10 @@ class Results:
 
     @cached_property
     def told(self) -> list[str]:
-        """The hand-written kernels that figures and sentences name, in order; all others are their
-        context. At the shape of the comparison these are the first, each that is A_STEP times as
-        fast as the last one named, the fastest, and each dispatch. Where one kernel only was timed
-        alone, the others are known by what they reach in turn."""
-        if self.operation is None:
-            return [kernel for name in OPERATIONS for kernel in self.of(name).told]
+        """The hand-written kernels of an operation that figures and sentences name, in order; all
+        others are their context. At the shape of the comparison these are the first, each that is
+        A_STEP times as fast as the last one named, the fastest, and each dispatch. Where one kernel
+        only was timed alone, the others are known by what they reach in turn."""
         rows = self.at_compared(fastest(self.rivals(self.leads)))
         if sum(map(self.hand_written, rows.kernel)) < 2:
             others = self.at_compared(fastest(self.rivals(self.timed())))
@@ -319,7 +315,7 @@ class Results:
 
 def load_results(folder: Path, catalogue: Catalogue) -> Results:
     """Read a data set's folder. Raises UserError naming a missing, cut or foreign file."""
-    device, read = read_folder(folder, {*EVERY} - {"samples.csv.gz"})
+    device, read = read_folder(folder, {*EVERY} - {"samples.csv.gz", "states.csv"})
     # A copy has its columns side by side in memory, so selecting rows is several times faster.
     tables = {kind.partition(".")[0]: table.copy() for kind, table in read.items()}
     summary = tables["summary"]

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     compared_errors,
@@ -20,7 +18,6 @@ from matmul_sweep.experiment.dataset.selection import (
     thermally_throttled,
     to_fastest,
     told_ratios,
-    verdict_of,
 )
 from matmul_sweep.experiment.report.numbers import judged, known
 from matmul_sweep.operations import OPERATIONS, shape_of
@@ -51,11 +48,10 @@ def shares(results: Results) -> Iterator[dict[str, Any]]:
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
     way = leading(results.at_compared(rows))
     rows = told_ratios(results, rows[rows.cache == way])
-    verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-    rows = rows.assign(verdict=pd.Series(verdicts, rows.index, dtype=str))
     by_library = [rows[rows.baseline == library] for library in results.full_rivals]
     for own in [rows] if way == "alone" else by_library:
-        faster, tie = ({*map(int, own.n[own.verdict == word])} for word in ("faster", "tie"))
+        won, lost = own.ratio_low > 1, own.ratio_high < 1
+        faster, tie = ({*map(int, own.n[which])} for which in (won, ~won & ~lost))
         here = results.at_compared(own)
         here = here[here.variant.isin(leading_own(results).variant)] if way == "alone" else here
         for best in here.sort_values("ratio").tail(1).itertuples():

@@ -73,13 +73,12 @@ def data_set(results: Results) -> dict[str, Any]:
 def operations() -> dict[str, dict[str, Any]]:
     """Each operation in words, in the order of the report."""
     facts = ("title", "dtype", "work", "figure_prefix")
-    found: dict[str, dict[str, Any]] = {}
-    for name, operation in OPERATIONS.items():
-        left = "A" + "ᵀ" * operation.left_transposed
-        right = operation.matrices[-2] + "ᵀ" * operation.right_transposed
-        found[name] = {fact: getattr(operation, fact) for fact in facts}
-        found[name]["factors"] = [left, right]
-    return found
+    return {
+        name: {fact: getattr(own, fact) for fact in facts}
+        | {"factors": ["A" + "ᵀ" * own.left_transposed,
+                       own.matrices[-2] + "ᵀ" * own.right_transposed]}
+        for name, own in OPERATIONS.items()
+    }  # fmt: skip
 
 
 def scope(results: Results) -> dict[str, Any]:

@@ -57,17 +57,10 @@ def speedups(view: Results) -> list[dict[str, Any]]:
     full = view.ratios[~view.ratios.baseline.map(view.writes_half).astype(bool)]
     held = full.merge(dispatched(view)[[*key, "way"]], on=key)
     in_ways = held.groupby("baseline").way.transform("nunique")
-    held = to_fastest(held[in_ways == in_ways.max()])
-    return [
-        {
-            "kernel": view.title(row.kernel),
-            "rival": view.title(row.baseline),
-            "way": row.way,
-            "n": int(row.n),
-        }
-        | judged(row)
-        for row in squares(held).itertuples()
-    ]
+    named = {"kernel": held.kernel.map(view.title), "rival": held.baseline.map(view.title)}
+    rows = squares(to_fastest(held.assign(**named)[in_ways == in_ways.max()]))
+    told = rows[["kernel", "rival", "way", "n"]].to_dict("records")
+    return [own | judged(row) for own, row in zip(told, rows.itertuples(), strict=True)]
 
 
 def widest(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
