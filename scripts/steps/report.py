@@ -21,7 +21,7 @@ def typeset(source: Path, read: Mapping[str, Path]) -> bytes:
             raise UserError(f"{path}: there is no such file or folder")
     own, inputs = source.resolve(), {name: str(path.resolve()) for name, path in read.items()}
     try:
-        return typst.compile(own, root="/", ignore_system_fonts=True, sys_inputs=inputs)
+        return typst.compile(own, root=Path("/"), ignore_system_fonts=True, sys_inputs=inputs)
     except typst.TypstError as error:
         raise UserError(f"{source}: {error.diagnostic}") from None
 

@@ -437,6 +437,12 @@ def leading_own(results: Results, arithmetic: str = "full") -> pd.DataFrame:
     return fastest_own(results, fastest(rows if arithmetic == "full" or chosen.empty else chosen))
 
 
+def row_of(rows: pd.DataFrame, name: str | None, column: str = "variant") -> pd.Series | None:
+    """The first row of a table that is of this name and ok; None if there is none."""
+    own = rows[(rows[column] == name) & (rows.status == "ok")]
+    return None if own.empty else own.iloc[0]
+
+
 def to_fastest(ratios: pd.DataFrame) -> pd.DataFrame:
     """Of each product's ratios that to the fastest library that was timed with it."""
     product = ["variant", *POINT, "cache"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from matmul_sweep.catalogue.architectures import WARP, WARP_UNIT, architecture
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.dataset.selection import Results, row_of
 from matmul_sweep.experiment.report.facts.held_back import GROUPS
 from matmul_sweep.experiment.report.facts.peaks import ceiling, unit_peak
 from matmul_sweep.operations import OPERATIONS
@@ -31,11 +31,9 @@ def predicted(
     issue, arithmetic, or tensor), that as a rate in TFLOP/s if the peak is known, and the share of
     it that a measured rate has. None if neither its machine code nor a peak of tensor cores says
     one."""
-    rows = results.instructions
-    rows = rows[(rows.variant == (variant and variant.name)) & (rows.status == "ok")]
-    if variant is None or rows.empty:
+    row = row_of(results.instructions, variant.name) if variant else None
+    if variant is None or row is None:
         return None
-    row = rows.iloc[0]
     if row.tensor > 0:
         share, what, peak = 1.0, "tensor", tensor_peak(results, variant)
     else:

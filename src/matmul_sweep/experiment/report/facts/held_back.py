@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import Results, at, size_name
+from matmul_sweep.experiment.dataset.selection import Results, at, row_of, size_name
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 
@@ -26,11 +26,9 @@ READY = "stall_not_selected"  # another warp went first, so nothing was waited f
 def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
     """The loop of a variant: its instructions, those that multiply, their share, and those that
     load; None if none is on record."""
-    rows = results.instructions
-    rows = rows[(rows.variant == variant) & (rows.status == "ok")]
-    if rows.empty:
+    row = row_of(results.instructions, variant)
+    if row is None:
         return None
-    row = rows.iloc[0]
     multiply, *loads = (int(row[columns].sum()) for columns in GROUPS.values())
     return {
         "whole": int(row.loop_instructions),

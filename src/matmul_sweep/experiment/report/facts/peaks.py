@@ -1,6 +1,6 @@
 """What a card can do at most: the peaks of its units, and the ceilings measured on it."""
 
-from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.dataset.selection import Results, row_of
 from matmul_sweep.operations.dtypes import UNITS
 
 
@@ -11,6 +11,5 @@ def unit_peak(results: Results, unit: str) -> float | None:
 
 def ceiling(results: Results, name: str) -> float | None:
     """A measured ceiling, or else the peak by units and clock; None if neither is known."""
-    rows = results.ceilings
-    rows = rows[(rows.name == name) & (rows.status == "ok")]
-    return unit_peak(results, name) if rows.empty else float(rows.iloc[0].value)
+    row = row_of(results.ceilings, name, "name")
+    return unit_peak(results, name) if row is None else float(row.value)
