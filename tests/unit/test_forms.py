@@ -279,7 +279,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
         + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
-        "f is correct(?s:.*)128×64×1 blocks at 128x64x128, of which 128×1×1 do all"),
+        "f is correct(?s:.*)128×64×1 blocks at 128x64x128; all but 128×1×1 repeat"),
     "a grid by variables of the size's value": (
         kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
         "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
@@ -308,7 +308,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
             COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=64", "f is correct"),
     "a grid by the kernel's own names": (
         kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
-        "block=8x8", "f is correct"),
+        "block=8x8", "f is correct(?!(?s:.*)Blocks of)"),
     "two wrong variables in an index": (
         kernel(b="B[i * p + j]"), "", "B is read at row [*] term [+] column, with"),
     "pointers without effect": (rectangular(
@@ -994,7 +994,7 @@ VERDICTS |= {
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
         "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n);"
-        "}", "", "f is correct(?s:.*)adds to C, which the program clears before"),
+        "}", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "a tile whose multiple is smaller than the shapes": (
         rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
         "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
@@ -1062,6 +1062,10 @@ VERDICTS |= {
     "alpha and beta of other names": (
         kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
         "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
+    "a C that the kernel clears itself": (
+        kernel(c="C[i * n + j] = 0; C[i * n + j]").replace("] = sum", "] += sum").replace(
+        "    if (i >= n || j >= n) return;\n", ""), "block=8x8",
+        "f is not correct except where(?!(?s:.*)adds to C)"),
     "a convolution beside a product": (
         kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
         b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"

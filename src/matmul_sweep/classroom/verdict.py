@@ -534,8 +534,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if more := [run for run in runs if run.launched != bench.once(run.launched)]:
         grid, needed = ("×".join(map(str, one.grid))
                         for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
-        said = f"its program has {grid} blocks at {more[-1].shape}, of which {needed} do all"
+        said = f"its program has {grid} blocks at {more[-1].shape}; all but {needed} repeat these"
         remark = remark or said
+    fine, dirty = [run.shape for run in runs if run.right], replace(bench, dirty=True)
+    if fine and bench.finds_zeros and all(dirty.run(one).right for one in fine[:FEW]):
+        bench = dirty  # it may read C and not use that
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
@@ -546,10 +549,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
-            dirty = replace(bench, dirty=True)  # it may read C and not use that
-            vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
-            verdict = replace(verdict, remark=verdict.remark or covered(bench))
-            return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
+            return replace(verdict, status=CORRECT, remark=verdict.remark or covered(bench))
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
