@@ -1286,6 +1286,9 @@ QUESTIONS = {
     "a type of a header": (
         '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
         'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
+    "a type that is in no file": (
+        kernel("const Grid A, const Grid B, Grid C"), "f: parameter 'const Grid A' is of no type "
+        "that a trial fills; this file does not define Grid: paste its definition in"),
     "one block, of which nobody says how large C is": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
         + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),

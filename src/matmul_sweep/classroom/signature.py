@@ -58,10 +58,10 @@ ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*"
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
-OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|cuda\w+")
+OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|(?:cu|CU|__)\w+")
 PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
-    "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
+    "; a kernel takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
     "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
     "such as a workspace or a tensor map, cannot be tried alone"
 )
@@ -172,7 +172,7 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = parameters_of(source, kernel, types, where)
     pointers, roles = matrices_among(parameters, kernel, where)
-    operation = operation_of(pointers, roles, where, source.perhaps_left_out)
+    operation = operation_of(pointers, roles, where, source)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
         raise packed(half[1], pointers, roles, where)
@@ -265,7 +265,7 @@ def matrices_among(
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
         beside = next((p.name for p in pointers if "bias" in words_of(p.name)), "")
         out = f"; take {beside} out, which is beside A·B and cannot be judged" * bool(beside)
-        raise UserError(f"{where} has {len(pointers)} pointers{names}{out}; a kernel {TAKEN}")
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{out}{TAKEN}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles
@@ -358,18 +358,18 @@ def small_sizes(
 
 
 def operation_of(
-    pointers: Sequence[Parameter], roles: Mapping[str, str], where: str, hint: str
+    pointers: Sequence[Parameter], roles: Mapping[str, str], where: str, source: Source
 ) -> Operation:
-    """The product of matrices of these types. hint: where an unknown type may come from. Raises
-    UserError."""
+    """The product of matrices of these types. Raises UserError."""
     inputs = {dtype_of(p.type) for p in pointers if roles[p.name] != "C"}
     (result,) = (dtype_of(p.type) for p in pointers if roles[p.name] == "C")
     if len(inputs) > 1 or not {*inputs, result} <= DTYPES.keys():
         types = " and ".join(sorted({element_of(p.type) for p in pointers}))
         named = ", ".join(name for name in ELEMENTS if not {*name.split()} <= WHOLE)
-        raise UserError(
-            f"{where}: matrices of {types}{hint}; a kernel {TAKEN}: {named}, or whole numbers"
-        )
+        unknown = {*inputs, result} - DTYPES.keys()
+        if hint := next(filter(None, (origin(one, source) for one in unknown)), ""):
+            raise UserError(f"{where}: matrices of {types}{hint}")
+        raise UserError(f"{where}: matrices of {types}{TAKEN}: {named}, or whole numbers")
     dtype = inputs.pop()
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
     taken = [one for one in OPERATIONS.values() if not one.right_transposed]
@@ -423,8 +423,7 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            perhaps = "" if OF_CUDA_TYPE.fullmatch(kind) else source.perhaps_left_out
-            unfilled = f"of no type that a trial fills{perhaps}; a kernel {TAKEN}"
+            unfilled = f"of no type that a trial fills{origin(kind, source) or TAKEN}"
             raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
@@ -432,6 +431,15 @@ def parsed(
     elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+
+
+def origin(kind: str, source: Source) -> str:
+    """Where a type that is not known may come from, as the end of a sentence; or nothing."""
+    if OF_CUDA_TYPE.fullmatch(kind):
+        return ""
+    nowhere = kind.isidentifier() and not source.defines(kind)
+    absent = f"; this file does not define {kind}: paste its definition in" * nowhere
+    return source.perhaps_left_out or absent
 
 
 def dtype_of(kind: str) -> str:

@@ -207,6 +207,10 @@ class Source:
         asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
         return name in self.macros and not re.search(asked, self.bare)
 
+    def defines(self, name: str) -> bool:
+        """Whether it, or a header beside it, defines a type of this name."""
+        return any(name in one.names for each in self.sources for one in each.definitions)
+
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
