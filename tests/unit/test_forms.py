@@ -993,8 +993,8 @@ VERDICTS |= {
     "a C that another kernel clears": (
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
-        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n);"
-        "}", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
+        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, "
+        "(float *)c, n); }", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "a tile whose multiple is smaller than the shapes": (
         rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
         "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
@@ -1142,6 +1142,9 @@ READ = {
         kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
         "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
     "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
+    "the size of a matrix, in a variable": (
+        kernel(f"{SQUARE}, int all") + "int main() { int n = 96, all = n * n; "
+        "f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n, all); }", "n=m all=given all; 8x4, 3x6"),
     "letters beside words": (
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
     "numbers with a word behind": (

@@ -18,8 +18,10 @@ from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 CAST = re.compile(
-    r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
+    r"^\(\s*[\w:]+[\s*]*\)\s*(?=[\w(])|^(?:static|reinterpret)_cast\s*<[^>]*>\s*"
+    r"|^(?:int|size_t|unsigned)\s*(?=\()"
 )
+BRACKETS = re.compile(r"^\(((?:[^()]|\([^()]*\))*)\)$")
 # The last of the values of `x = y = z`, if that is a name, or what `x = f(z, ...)` begins with.
 ASSIGNED = (r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*(?:(?!\w*rans)\w+\(\s*)?"
             r"([A-Za-z_][\w.>:-]*)\s*[;,)]")  # fmt: skip
@@ -352,11 +354,17 @@ def roundness(side: int) -> int:
     return side & -side
 
 
+def uncast(text: str) -> str:
+    """The text of an argument without casts, and brackets around it."""
+    bare = BRACKETS.sub(r"\1", CAST.sub("", text).strip())
+    return bare if bare == text else uncast(bare)
+
+
 def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:
     """Each parameter with the text and the value that a launch gives it."""
     for one in signature.parameters:
         if 0 <= one.position < len(own.arguments):
-            text, value = own.arguments[one.position], own.values[one.position]
+            text, value = uncast(own.arguments[one.position]), own.values[one.position]
             reach = "->" if "->" in one.name else "."
             member = f"{text}{reach}{one.member}"
             yield (one, member, own.members.get(member)) if one.member else (one, text, value)
@@ -415,9 +423,7 @@ def roles_of(
         seen: set[str] = set()
         while text not in seen:
             seen.add(text)
-            text = CAST.sub("", text).strip()
-            while text.startswith("(") and text.endswith(")"):
-                text = text[1:-1].strip()
+            text = uncast(text)
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text

@@ -288,7 +288,9 @@ def beside_dimensions(
     repeats = len(numbers) == 1 and only_counts(numbers[0], kernel.body)
     if repeats or {passed.get(name) for name in numbers} <= constants:
         return {name: f"{GIVEN}{name}" for name in numbers}
-    areas = {*numbers} & products_among(passed, source.host.names.keys())
+    begins = source.host.constants_of(source.host.launchers.get(kernel.name))
+    written = {name: begins.get(text, text) for name, text in passed.items()}
+    areas = {*numbers} & products_among(written, source.host.names.keys())
     roles = {name: f"{GIVEN}{name}" for name in areas if len(numbers) > len(areas)}
     left = [name for name in numbers if name not in roles]
     lengths = [name for name in left if ROW_LENGTH & {*words_of(name)}]
