@@ -993,8 +993,8 @@ VERDICTS |= {
     "a C that another kernel clears": (
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
-        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, "
-        "(float *)c, n); }", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
+        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); "
+        "f<<<1, dim3(n, n)>>>(0, 0, (float *)c, n); }", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "a tile whose multiple is smaller than the shapes": (
         rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
         "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
@@ -1346,7 +1346,16 @@ QUESTIONS = {
         f"{MATRICES}, int m, int n", "AT(A, m, i, p)", "AT(B, m, p, j)", "AT(C, m, i, j)"),
         "f shifts by m, the logarithm of a dimension"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
-               "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
+               "4 pointers (bias, A, B, C); take bias out: it cannot be judged"),
+    "clocks beside the matrices": (
+        kernel(f"long* begun, {SQUARE}").replace("float sum", "begun[i] = clock(); float sum"),
+        "4 pointers (begun, A, B, C); take begun out: it cannot be judged"),
+    "sizes in an array": (
+        kernel(f"{MATRICES}, int *n").replace(" n", " n[0]"),
+        "4 pointers (A, B, C, n); take what is in n as numbers, such as int n"),
+    "three matrices that are multiplied": (
+        OF_ADDEND.replace("B[p * n + j]", "B[p * n + j] * C[p]"),
+        "f multiplies three matrices: C is a factor, too"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
     "a block and numbers that no trial finds": (
         f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),

@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 from matmul_sweep.classroom.host import BINARY, Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Declared, Kernel, places_of
+from matmul_sweep.classroom.syntax import Declared, Kernel, loops_of, places_of
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -228,6 +228,7 @@ def parameters_of(
     found = [one for i, told in enumerate(kernel.parameters)
              for one in parsed(told, i, types, source, where)]  # fmt: skip
     found = with_addend(with_factors(found, kernel.body))
+    refuse_factor(found, loops_of(kernel.node, source.bare), where)
     return with_batch(without_effect(found, kernel.body), kernel.body)
 
 
@@ -263,12 +264,25 @@ def matrices_among(
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        beside = next((p.name for p in pointers if "bias" in words_of(p.name)), "")
-        out = f"; take {beside} out, which is beside A·B and cannot be judged" * bool(beside)
-        raise UserError(f"{where} has {len(pointers)} pointers{names}{out}{TAKEN}")
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{without(pointers, kernel)}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles
+
+
+def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:
+    """How a kernel does without pointers beside its matrices, as the end of a sentence."""
+    kinds, places = (
+        [p.type for p in pointers],
+        {p.name: places_of(p.name, kernel) for p in pointers},
+    )
+    sizes = [name for name, found in places.items() if found and all(map(str.isdecimal, found))]
+    if sizes:
+        return f"; take what is in {' and '.join(sizes)} as numbers, such as int n"
+    odd = max(map(kinds.count, kinds), default=0) >= max(PRODUCTS)
+    beside = [p.name for p in pointers
+              if "bias" in words_of(p.name) or (odd and kinds.count(p.type) < 3)]  # fmt: skip
+    return f"; take {' and '.join(beside)} out: it cannot be judged" if beside else TAKEN
 
 
 def only_counts(name: str, body: str) -> bool:
@@ -592,6 +606,15 @@ def with_factors(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
     found = re.search(old, body) if len(names) == 2 else None
     return [replace(p, role="beta" if p.name == found[3] else "alpha")
             if found and p.name in names else p for p in parameters]  # fmt: skip
+
+
+def refuse_factor(parameters: Sequence[Parameter], loops: Iterable[str], where: str) -> None:
+    """Raises UserError for an addend that loops have beside a factor and not where D is stored."""
+    names = [p.name for p in parameters if p.pointer and p.role != ADDEND]
+    for name in [p.name for p in parameters if p.role == ADDEND]:
+        for words in ({*re.findall(r"\w+", loop)} for loop in loops):
+            if name in words and len(words & {*names}) == len(names) - 1:
+                raise UserError(f"{where} multiplies three matrices: {name} is a factor, too")
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:
