@@ -687,12 +687,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel(), "", r"\A[^\n]*f is correct(?!(?s:.*) not )"),
     "a scan that is launched": (
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
-    "a grid of literals": (
-        kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
-        "f is correct as its program launches it(?s:.*)where n is a multiple of 16"),
     "an edge that lets one more in, which a grid of literals hides": (
         kernel().replace("i >= n ||", "i > n ||") + OWN_SIZES, "",
-        "f is not correct(?s:.*)out of bounds"),
+        "f is correct as its program launches it(?s:.*)elsewhere it is wrong: out of bounds"),
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
@@ -994,7 +991,8 @@ VERDICTS |= {
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
         "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); "
-        "f<<<1, dim3(n, n)>>>(0, 0, (float *)c, n); }", "", "f is correct(?s:.*)adds to C, which the program clears or fills before"),
+        "f<<<1, dim3(n, n)>>>(0, 0, (float *)c, n); }", "",
+        "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "a tile whose multiple is smaller than the shapes": (
         rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
         "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
@@ -1062,6 +1060,15 @@ VERDICTS |= {
     "alpha and beta of other names": (
         kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
         "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
+    "a grid without blocks beside another mistake": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1024;"
+        "dim3 g(64 / n, 64 / n); f<<<g, dim3(8, 8)>>>(0, 0, 0, n); }", "",
+        "no blocks, line 8, at 1024x(?s:.*)0 blocks along x and y(?s:.*)Also: out of bounds"),
+    "rows as long as the grid, right at the program's own size": (
+        rectangular(a="A[i * n + p]", b="B[p * k + j]", c="C[e]", n="k", k="n").replace(
+        "float sum", "int e = i * gridDim.y * blockDim.y + j; float sum") + "int main() { int m = "
+        "64, n = 32, k = 64; f<<<dim3((k + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k);"
+        "}", "", "f is not correct except at the size that(?s:.*)A is m×n and B is n×k"),
     "a C that the kernel clears itself": (
         kernel(c="C[i * n + j] = 0; C[i * n + j]").replace("] = sum", "] += sum").replace(
         "    if (i >= n || j >= n) return;\n", ""), "block=8x8",
@@ -1286,9 +1293,6 @@ QUESTIONS = {
     "numbers that nothing tells": (
         rectangular(parameters=f"{SHAPE}, int side, float by", k="k / side * by"),
         "Say for instance side=16 by=1 after the file's name"),
-    "a type of a header": (
-        '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
-        'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
     "a type that is in no file": (
         kernel("const Grid A, const Grid B, Grid C"), "f: parameter 'const Grid A' is of no type "
         "that a trial fills; this file does not define Grid: paste its definition in"),

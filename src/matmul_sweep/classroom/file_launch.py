@@ -250,7 +250,7 @@ class FileLaunch:
         """A finding about the launch at the file's own sizes, before they were made small."""
         host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
         launched = host.launch() if host else self.own
-        return self.refusal(launched) if launched else None
+        return self.refusal(launched, axes="xyz") if launched else None
 
     @property
     def zeroes_c(self) -> bool:
@@ -288,9 +288,9 @@ class FileLaunch:
         own = re.search("cudaM(?:alloc|emset)", code)
         return not own and self.text_of_c in re.findall(r"\w+", head)
 
-    def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
+    def refusal(self, launched: Launched, axes: str = "z") -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words
-        and what mends it; or None."""
+        and what mends it; or None. axes: along which it has to have blocks."""
         for written, sides, line in zip(
             self.own.commas, (launched.grid, launched.block), launched.lines[1:], strict=False
         ):  # fmt: skip
@@ -309,8 +309,9 @@ class FileLaunch:
             what = f"the program passes {self.of_host}, which its copies say is the host's"
             cure = "pass what cudaMalloc gave"
             return self.refused("matrix of the host", launched.lines[0], what, cure)
-        if launched.grid and not launched.grid[2]:
-            what = "the program launches 0 blocks along z"
+        empty = [axis for axis, side in zip("xyz", launched.grid or (), strict=False) if not side]
+        if told := [axis for axis in empty if axis in axes]:
+            what = f"the program launches 0 blocks along {' and '.join(told)}"
             return self.refused("no blocks", launched.lines[1], what, "launch one at least")
         if threads < 1:
             what = "the program launches blocks of 0 threads"

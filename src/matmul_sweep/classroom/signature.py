@@ -61,9 +61,9 @@ EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|(?:cu|CU|__)\w+")
 PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
-    "; a kernel takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
-    "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
-    "such as a workspace or a tensor map, cannot be tried alone"
+    "; a kernel takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or "
+    "(A, C, m, n), where matrices are pointers or structs with one, A and B of one type; one "
+    "that takes more, such as a workspace or a tensor map, cannot be tried alone"
 )
 
 
@@ -533,12 +533,14 @@ def by_index_of_rows(
         places = places_of(name, kernel)
         place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
         found |= {role: place.groups()} if place else {}
-    if not found.keys() >= {*"ABC"}:
+    if not found.keys() >= {*"AB"}:
         return {}
-    (i, k, p), (q, n, j), c = found["A"], found["B"], found["C"]
+    (i, k, p), (q, n, j) = found["A"], found["B"]
     bounds = {*re.findall(rf"\b{i}\s*(?:<|>=)\s*([A-Za-z_]\w*)", kernel.body)}
-    agree = (q, c) == (p, (i, n, j)) and {k, n} <= sizes.keys() and len(bounds) == 1
-    if not agree or not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
+    agree = q == p and found.get("C", (i, n, j)) == (i, n, j) and len(bounds) == 1
+    if not agree or not {k, n} <= sizes.keys():
+        return {}
+    if not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
         return {}
     return {"m": bounds.pop(), "n": n, "k": k}
 

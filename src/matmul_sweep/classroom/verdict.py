@@ -448,9 +448,10 @@ def certain(verdict: Verdict) -> Verdict:
         square = ran(plain, replace(bench, launch=usual, probes=()).with_tile())
         if square.status == CORRECT:
             return replace(square, remark=f"with a block that is not square it is wrong: {other}")
-    if right_as_launched(verdict, bench):
-        if refused := refused_at_own(bench, mistakes[0].run):
-            return replace(verdict, mistakes=(refused, *mistakes), rule="")
+    fine, refused = right_as_launched(verdict, bench), refused_at_own(bench, mistakes[0].run)
+    if refused and (fine or mistakes[0].kind not in OF_LAUNCH):
+        return replace(verdict, mistakes=(refused, *mistakes), rule="")
+    if fine:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
@@ -481,11 +482,11 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
         return True  # its grid is known at squares alone
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
-    of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
-    if found:  # but one that minds edges is meant for other sizes, too
-        return fit(own, found) and (all(of_launch) or not minds_edges(bench))
-    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
-    made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
+    if found:
+        return fit(own, found)
+    of_launch = verdict.mistakes[0].kind in OF_LAUNCH
+    made_for_it = of_launch and bool(min(grid[:2]) > 1 or bench.has_one_block)
+    made_for_it |= bench.signature.open_rows  # m is in its grid alone
     made_for_it = made_for_it or exchanged_for_square(shapes, bench, own)
     fine_there = shapes.get(own) or shapes.get(bench.like_own or own)
     return bool(fine_there and (made_for_it or bench.is_for_one_size))
@@ -500,14 +501,6 @@ def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: 
     off = [one for one in shapes if found and fit(one, found) and not shapes[one]]
     turned = replace(bench, launch=replace(bench.launch, mended=exchanged))
     return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
-
-
-def minds_edges(bench: Bench) -> bool:
-    """Whether a kernel compares anything but the counter of a loop with the size of a matrix."""
-    body = re.sub(r"\b(?:for|while)\s*\([^;{}]*(?:;[^;{}]*;[^{};]*?)?\)", "",
-                  bench.program.kernel.body)  # fmt: skip
-    sizes = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
-    return any(re.search(rf"[<>]=?\s*\(?{size}\b|\b{size}\s*[<>]", body) for size in sizes)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
@@ -562,7 +555,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
     known = own and shapes.get(own) and bench.launch.grid_of_file(own)
-    at_own = bench.seed is None and own and known and bench.covers(own)
+    at_own = bench.seed is None and own and known and bench.reaches(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=rule_of(shapes, bench, unaligned) or RIGHT_AT_OWN * bool(at_own),
