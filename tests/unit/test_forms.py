@@ -1069,6 +1069,9 @@ VERDICTS |= {
         "float sum", "int e = i * gridDim.y * blockDim.y + j; float sum") + "int main() { int m = "
         "64, n = 32, k = 64; f<<<dim3((k + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k);"
         "}", "", "f is not correct except at the size that(?s:.*)A is m×n and B is n×k"),
+    "two kernels of one name": (
+        f"{kernel()}template <int T> {kernel()}", "T=2 block=8x8",
+        "f is correct(?s:.*)Not judged: f of line 1: line 9 has another of this name"),
     "a C that the kernel clears itself": (
         kernel(c="C[i * n + j] = 0; C[i * n + j]").replace("] = sum", "] += sum").replace(
         "    if (i >= n || j >= n) return;\n", ""), "block=8x8",

@@ -244,7 +244,8 @@ def programs_in(
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
         raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
-    return found, [str(error).removeprefix(f"{path}: ") for error in refused]
+    said = [str(error).removeprefix(f"{path}: ") for error in refused]
+    return found, [*said, *(told for one in sources for told in one.overloaded)]
 
 
 def broken_at(source: Source, line: int, why: str = "") -> UserError:
