@@ -499,6 +499,10 @@ def constants_as_parameters(
              and sizes[name] > 1)]  # fmt: skip
     untiled = [name for name in sizes if sizes[name] > 1 and not TILED & {*words_of(name)}]
     alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
+    lettered = [name for name in untiled if re.fullmatch(r"[A-Z]\d?", name)
+                and sizes[name] >= SMALLEST_SIZE]  # fmt: skip
+    if len(names) < 2 and len(lettered) == 3:
+        names, alone = [], lettered
     if (len(names) < 2 and len(alone) == 1) or (not names and len(alone) == len(extents) == 3):
         names = alone
     values = {name: sizes[name] for name in names}  # or numbers in the text, which settings say
