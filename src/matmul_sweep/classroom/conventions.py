@@ -82,9 +82,10 @@ def likeliest(bench: Bench) -> Bench | None:
 
     roles = {p.name: p.role for p in bench.signature.parameters}
     numbers = {name: 0 for name, role in roles.items() if role in ("m", "n", "k")}
-    if told := by_index_of_rows(bench.program.kernel, roles, numbers):
+    told = by_index_of_rows(bench.program.kernel, roles, numbers)
+    if len({*told.values()}) == len(told) == 3:
         ways = reordered(bench.with_tile(SIDE))
-        return next(one for one in ways if told == {k: one.signature.name_of(k) for k in "mnk"})
+        return next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})
     usual = bench.with_tile()
     inside, whole = stays_inside(usual)
     if not inside and not bench.signature.open_rows:
