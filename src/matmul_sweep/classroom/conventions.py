@@ -81,8 +81,7 @@ def likeliest(bench: Bench) -> Bench | None:
         return not reaches_beyond(run), run.result.ended and not run.unwritten.any()
 
     roles = {p.name: p.role for p in bench.signature.parameters}
-    numbers = {name: 0 for name, role in roles.items() if role in ("m", "n", "k")}
-    told = by_index_of_rows(bench.program.kernel, roles, numbers)
+    told = by_index_of_rows(bench.program.kernel, roles, roles)
     if len({*told.values()}) == len(told) == 3:
         ways = reordered(bench.with_tile(SIDE))
         return next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})

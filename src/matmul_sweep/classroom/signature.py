@@ -528,10 +528,10 @@ def inner_constant(
 
 
 def by_index_of_rows(
-    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, int]
+    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, object]
 ) -> dict[str, str]:
     """What m, n and k are of a kernel that says it by its only index of each matrix, of which the
-    lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
+    lengths of rows are among these names, its loop, and the bound of a row; or nothing."""
     found = dict[str, Sequence[str]]()
     for name, role in roles.items():
         places = places_of(name, kernel)

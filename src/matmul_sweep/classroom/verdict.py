@@ -244,8 +244,8 @@ def programs_in(
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
         raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
-    said = [str(error).removeprefix(f"{path}: ") for error in refused]
-    return found, [*said, *(told for one in sources for told in one.overloaded)]
+    overloaded = [told for one in sources for told in one.overloaded]
+    return found, [str(error).removeprefix(f"{path}: ") for error in refused] + overloaded
 
 
 def broken_at(source: Source, line: int, why: str = "") -> UserError:
