@@ -279,7 +279,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
         + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
-        "f is correct(?s:.*)128×64×1 blocks at 128x64x128, of which 128×1×1 do all"),
+        "f is correct(?s:.*)128×64×1 blocks at 128x64x128; all but 128×1×1 repeat"),
     "a grid by variables of the size's value": (
         kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
         "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
@@ -308,7 +308,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
             COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=64", "f is correct"),
     "a grid by the kernel's own names": (
         kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
-        "block=8x8", "f is correct"),
+        "block=8x8", "f is correct(?!(?s:.*)Blocks of)"),
     "two wrong variables in an index": (
         kernel(b="B[i * p + j]"), "", "B is read at row [*] term [+] column, with"),
     "pointers without effect": (rectangular(
@@ -452,10 +452,6 @@ void go(float* A, float* B, float* C, int n)
         "    if (i >= m || j >= n) return;\n", "") + "int main() { f<<<dim3(WB / 8, HC / 8), "
         "dim3(8, 8)>>>(0, 0, 0, WA, WB); }", "",
         "f is correct as its program launches it(?s:.*)512x512x512 is rows"),
-    "C that is cleared, and read in vain": (kernel().replace(
-        "float sum", "float old = C[i * n + j], sum").replace("= sum;", "= sum; old++;")
-        + "void go(float* C, int n) { cudaMemset(C, 0, 4); f<<<dim3(n, n), 1>>>(0, 0, C, n); }", "",
-        "f is correct(?!(?s:.*)adds to C)"),
     "remainders of terms": (
         kernel(SQUARE.replace("float", "int"), kind="int").replace(
         "sum += int(A[i * n + p]) * int(B[p * n + j])",
@@ -473,9 +469,6 @@ void go(float* A, float* B, float* C, int n)
         + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
         " dim3 g(UP(n, Own::SIDE), n / Own::SIDE); f<<<g, dim3(8, Own::SIDE)>>>(A, A, C, n); }", "",
         "f is not correct except where n is a multiple of 8: grid too small, line 11"),
-    "sizes of a letter each": (
-        "#define X 24\n#define Y 40\n#define Z 56\n" + kernel(MATRICES, "A[i * Y + p]",
-        "B[p * Z + j]", "C[i * Z + j]", "X", "Z", "Y"), "", "f is correct(?s:.*)m=X n=Z k=Y"),
     "a number of a type of BSD": (kernel(SQUARE.replace("int n", "u_int32_t n")), "", "is correct"),
     "a block that a function makes of the size": (
         f"{kernel()}int side(int n) {{ return n < 8 ? n : 8; }}\nvoid go(float* A, float* C, int n)"
@@ -687,12 +680,9 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         SCAN + kernel(), "", r"\A[^\n]*f is correct(?!(?s:.*) not )"),
     "a scan that is launched": (
         SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
-    "a grid of literals": (
-        kernel().replace("    if (i >= n || j >= n) return;", "") + OWN_SIZES, "",
-        "f is correct as its program launches it(?s:.*)where n is a multiple of 16"),
     "an edge that lets one more in, which a grid of literals hides": (
         kernel().replace("i >= n ||", "i > n ||") + OWN_SIZES, "",
-        "f is not correct(?s:.*)out of bounds"),
+        "f is correct as its program launches it(?s:.*)elsewhere it is wrong: out of bounds"),
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
@@ -903,10 +893,6 @@ VERDICTS |= {
         rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
         "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
         "; }", "", "f is not correct: grid too small"),
-    "a grid rounded down for a size that is a multiple": (
-        "#define N 512\n" + kernel() + "void go(float* A, float* B, float* C) "
-        "{ f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>(A, B, C, N); }", "",
-        "f is correct as its program launches it(?s:.*)grid too small"),
     "a block as large as C": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
@@ -993,8 +979,9 @@ VERDICTS |= {
     "a C that another kernel clears": (
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
-        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n);"
-        "}", "", "f is correct(?s:.*)adds to C, which the program clears before"),
+        "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); "
+        "f<<<1, dim3(n, n)>>>(0, 0, (float *)c, n); }", "",
+        "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "a tile whose multiple is smaller than the shapes": (
         rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
         "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
@@ -1062,6 +1049,22 @@ VERDICTS |= {
     "alpha and beta of other names": (
         kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
         "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
+    "a grid without blocks beside another mistake": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 1024;"
+        "dim3 g(64 / n, 64 / n); f<<<g, dim3(8, 8)>>>(0, 0, 0, n); }", "",
+        "no blocks, line 8, at 1024x(?s:.*)0 blocks along x and y(?s:.*)Also: out of bounds"),
+    "rows as long as the grid, right at the program's own size": (
+        rectangular(a="A[i * n + p]", b="B[p * k + j]", c="C[e]", n="k", k="n").replace(
+        "float sum", "int e = i * gridDim.y * blockDim.y + j; float sum") + "int main() { int m = "
+        "64, n = 32, k = 64; f<<<dim3((k + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k);"
+        "}", "", "f is not correct except at the size that(?s:.*)A is m×n and B is n×k"),
+    "two kernels of one name": (
+        f"{kernel()}template <int T> {kernel()}", "T=2 block=8x8",
+        "f is correct(?s:.*)Not judged: f of line 1: line 9 has another of this name"),
+    "a C that the kernel clears itself": (
+        kernel(c="C[i * n + j] = 0; C[i * n + j]").replace("] = sum", "] += sum").replace(
+        "    if (i >= n || j >= n) return;\n", ""), "block=8x8",
+        "f is not correct except where(?!(?s:.*)adds to C)"),
     "a convolution beside a product": (
         kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
         b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"
@@ -1138,6 +1141,9 @@ READ = {
         kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
         "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
     "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
+    "the size of a matrix, in a variable": (
+        kernel(f"{SQUARE}, int all") + "int main() { int n = 96, all = n * n; "
+        "f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n, all); }", "n=m all=given all; 8x4, 3x6"),
     "letters beside words": (
         kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
     "numbers with a word behind": (
@@ -1157,11 +1163,11 @@ READ |= {
         "#if 1\n#ifndef M\n#define M\n#define N 96\n#else\n#define N (M)\n#endif\n#else\n"
         "#ifndef M\n#define M\n#define N 24\n#else\n#define N (M)\n#endif\n#endif\n" + FIXED,
         "N=m"),
-    "sizes that the indices tell": (
+    "sizes that letters tell": (
         "const int N = 4096, M1 = 4096, M2 = 2048;\n" + kernel(
-            MATRICES, "A[i * M1 + p]", "B[p * M2 + j]", "C[i * M2 + j]", "N", "M2", "M1")
+            MATRICES, "*(A + i * M1 + p)", "B[p * M2 + j]", "C[i * M2 + j]", "N", "M2", "M1")
         + "void go() { f<<<dim3(M2 / 8, N / 8), dim3(8, 8)>>>(A, B, C); }",
-        "N=m M1=k M2=n; 8x8, 8x16"),
+        "N=m M1=n M2=k; 8x8, 8x16"),
     "a template's sizes that the indices tell": (
         "template <int M, int N, int P> " + kernel(
             MATRICES, "A[i * N + p]", "B[p * P + j]", "C[i * P + j]", "M", "P", "N")
@@ -1279,9 +1285,9 @@ QUESTIONS = {
     "numbers that nothing tells": (
         rectangular(parameters=f"{SHAPE}, int side, float by", k="k / side * by"),
         "Say for instance side=16 by=1 after the file's name"),
-    "a type of a header": (
-        '#include "matrix.h"\n' + kernel("const Grid A, const Grid B, Grid C"),
-        'of no type that a trial fills; perhaps "matrix.h" of line 1 has it'),
+    "a type that is in no file": (
+        kernel("const Grid A, const Grid B, Grid C"), "f: parameter 'const Grid A' is of no type "
+        "that a trial fills; this file does not define Grid: paste its definition in"),
     "one block, of which nobody says how large C is": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
         + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
@@ -1336,7 +1342,16 @@ QUESTIONS = {
         f"{MATRICES}, int m, int n", "AT(A, m, i, p)", "AT(B, m, p, j)", "AT(C, m, i, j)"),
         "f shifts by m, the logarithm of a dimension"),
     "a bias": (kernel(f"const float* bias, {SQUARE}").replace("= sum;", "= sum + bias[j];"),
-               "4 pointers (bias, A, B, C); take bias out, which is beside A·B"),
+               "4 pointers (bias, A, B, C); take bias out: it cannot be judged"),
+    "clocks beside the matrices": (
+        kernel(f"long* begun, {SQUARE}").replace("float sum", "begun[i] = clock(); float sum"),
+        "4 pointers (begun, A, B, C); take begun out: it cannot be judged"),
+    "sizes in an array": (
+        kernel(f"{MATRICES}, int *n").replace(" n", " n[0]"),
+        "4 pointers (A, B, C, n); take what is in n as numbers, such as int n"),
+    "three matrices that are multiplied": (
+        OF_ADDEND.replace("B[p * n + j]", "B[p * n + j] * C[p]"),
+        "f multiplies three matrices: C is a factor, too"),
     "a type with constants": (OF_TRAITS, "which type is it? Say for instance T='Tile<64>' after"),
     "a block and numbers that no trial finds": (
         f"template <int R>\n{SIXTY_FOUR}".replace("r += 4", "r += R").replace("r < 4", "r < 3"),

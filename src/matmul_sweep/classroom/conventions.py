@@ -15,7 +15,13 @@ from matmul_sweep.classroom.experiments import Bench, Run, processor_seconds
 from matmul_sweep.classroom.launching import EVERYTHING, other_blocks
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.relaunching import bench_covers
-from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, TRANSPOSED, Signature
+from matmul_sweep.classroom.signature import (
+    CONVENTIONS,
+    LEADING,
+    TRANSPOSED,
+    Signature,
+    by_index_of_rows,
+)
 from matmul_sweep.classroom.source import word_set
 from matmul_sweep.operations.shapes import Shape
 
@@ -74,6 +80,11 @@ def likeliest(bench: Bench) -> Bench | None:
         run = one.run(different_sides(one))
         return not reaches_beyond(run), run.result.ended and not run.unwritten.any()
 
+    roles = {p.name: p.role for p in bench.signature.parameters}
+    told = by_index_of_rows(bench.program.kernel, roles, roles)
+    if len({*told.values()}) == len(told) == 3:
+        ways = reordered(bench.with_tile(SIDE))
+        return next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})
     usual = bench.with_tile()
     inside, whole = stays_inside(usual)
     if not inside and not bench.signature.open_rows:

@@ -18,8 +18,10 @@ from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 CAST = re.compile(
-    r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
+    r"^\(\s*[\w:]+[\s*]*\)\s*(?=[\w(])|^(?:static|reinterpret)_cast\s*<[^>]*>\s*"
+    r"|^(?:int|size_t|unsigned)\s*(?=\()"
 )
+BRACKETS = re.compile(r"^\(((?:[^()]|\([^()]*\))*)\)$")
 # The last of the values of `x = y = z`, if that is a name, or what `x = f(z, ...)` begins with.
 ASSIGNED = (r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*(?:(?!\w*rans)\w+\(\s*)?"
             r"([A-Za-z_][\w.>:-]*)\s*[;,)]")  # fmt: skip
@@ -248,7 +250,7 @@ class FileLaunch:
         """A finding about the launch at the file's own sizes, before they were made small."""
         host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
         launched = host.launch() if host else self.own
-        return self.refusal(launched) if launched else None
+        return self.refusal(launched, axes="xyz") if launched else None
 
     @property
     def zeroes_c(self) -> bool:
@@ -286,9 +288,9 @@ class FileLaunch:
         own = re.search("cudaM(?:alloc|emset)", code)
         return not own and self.text_of_c in re.findall(r"\w+", head)
 
-    def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
+    def refusal(self, launched: Launched, axes: str = "z") -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words
-        and what mends it; or None."""
+        and what mends it; or None. axes: along which it has to have blocks."""
         for written, sides, line in zip(
             self.own.commas, (launched.grid, launched.block), launched.lines[1:], strict=False
         ):  # fmt: skip
@@ -307,8 +309,9 @@ class FileLaunch:
             what = f"the program passes {self.of_host}, which its copies say is the host's"
             cure = "pass what cudaMalloc gave"
             return self.refused("matrix of the host", launched.lines[0], what, cure)
-        if launched.grid and not launched.grid[2]:
-            what = "the program launches 0 blocks along z"
+        empty = [axis for axis, side in zip("xyz", launched.grid or (), strict=False) if not side]
+        if told := [axis for axis in empty if axis in axes]:
+            what = f"the program launches 0 blocks along {' and '.join(told)}"
             return self.refused("no blocks", launched.lines[1], what, "launch one at least")
         if threads < 1:
             what = "the program launches blocks of 0 threads"
@@ -352,11 +355,17 @@ def roundness(side: int) -> int:
     return side & -side
 
 
+def uncast(text: str) -> str:
+    """The text of an argument without casts, and brackets around it."""
+    bare = BRACKETS.sub(r"\1", CAST.sub("", text).strip())
+    return bare if bare == text else uncast(bare)
+
+
 def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:
     """Each parameter with the text and the value that a launch gives it."""
     for one in signature.parameters:
         if 0 <= one.position < len(own.arguments):
-            text, value = own.arguments[one.position], own.values[one.position]
+            text, value = uncast(own.arguments[one.position]), own.values[one.position]
             reach = "->" if "->" in one.name else "."
             member = f"{text}{reach}{one.member}"
             yield (one, member, own.members.get(member)) if one.member else (one, text, value)
@@ -415,9 +424,7 @@ def roles_of(
         seen: set[str] = set()
         while text not in seen:
             seen.add(text)
-            text = CAST.sub("", text).strip()
-            while text.startswith("(") and text.endswith(")"):
-                text = text[1:-1].strip()
+            text = uncast(text)
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, role))
             text = begins.get(text) or copied(text, around) or text

@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 from matmul_sweep.classroom.host import BINARY, Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Declared, Kernel, places_of
+from matmul_sweep.classroom.syntax import Declared, Kernel, loops_of, places_of
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -58,12 +58,12 @@ ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*"
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
-OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|cuda\w+")
+OF_CUDA_TYPE = re.compile(r"dim3|u?(?:char|short|int|long|float|double)[1-4]|(?:cu|CU|__)\w+")
 PACKED = re.compile(r"\bmma\.sync\S*\.(b?f16)\.b?f16\b")  # matrices of 16 bits
 TAKEN = (
-    "takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or (A, C, m, n), "
-    "where matrices are pointers or structs with one, A and B of one type; one that takes more, "
-    "such as a workspace or a tensor map, cannot be tried alone"
+    "; a kernel takes (A, B, C, n), (A, B, C, m, n, k), (A, B, C, D, m, n, k, alpha, beta) or "
+    "(A, C, m, n), where matrices are pointers or structs with one, A and B of one type; one "
+    "that takes more, such as a workspace or a tensor map, cannot be tried alone"
 )
 
 
@@ -172,7 +172,7 @@ def signature_of(
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = parameters_of(source, kernel, types, where)
     pointers, roles = matrices_among(parameters, kernel, where)
-    operation = operation_of(pointers, roles, where, source.perhaps_left_out)
+    operation = operation_of(pointers, roles, where, source)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
         raise packed(half[1], pointers, roles, where)
@@ -228,6 +228,7 @@ def parameters_of(
     found = [one for i, told in enumerate(kernel.parameters)
              for one in parsed(told, i, types, source, where)]  # fmt: skip
     found = with_addend(with_factors(found, kernel.body))
+    refuse_factor(found, loops_of(kernel.node, source.bare), where)
     return with_batch(without_effect(found, kernel.body), kernel.body)
 
 
@@ -263,12 +264,25 @@ def matrices_among(
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        beside = next((p.name for p in pointers if "bias" in words_of(p.name)), "")
-        out = f"; take {beside} out, which is beside A·B and cannot be judged" * bool(beside)
-        raise UserError(f"{where} has {len(pointers)} pointers{names}{out}; a kernel {TAKEN}")
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{without(pointers, kernel)}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles
+
+
+def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:
+    """How a kernel does without pointers beside its matrices, as the end of a sentence."""
+    kinds, places = (
+        [p.type for p in pointers],
+        {p.name: places_of(p.name, kernel) for p in pointers},
+    )
+    sizes = [name for name, found in places.items() if found and all(map(str.isdecimal, found))]
+    if sizes:
+        return f"; take what is in {' and '.join(sizes)} as numbers, such as int n"
+    odd = max(map(kinds.count, kinds), default=0) >= max(PRODUCTS)
+    beside = [p.name for p in pointers
+              if "bias" in words_of(p.name) or (odd and kinds.count(p.type) < 3)]  # fmt: skip
+    return f"; take {' and '.join(beside)} out: it cannot be judged" if beside else TAKEN
 
 
 def only_counts(name: str, body: str) -> bool:
@@ -288,7 +302,9 @@ def beside_dimensions(
     repeats = len(numbers) == 1 and only_counts(numbers[0], kernel.body)
     if repeats or {passed.get(name) for name in numbers} <= constants:
         return {name: f"{GIVEN}{name}" for name in numbers}
-    areas = {*numbers} & products_among(passed, source.host.names.keys())
+    begins = source.host.constants_of(source.host.launchers.get(kernel.name))
+    written = {name: begins.get(text, text) for name, text in passed.items()}
+    areas = {*numbers} & products_among(written, source.host.names.keys())
     roles = {name: f"{GIVEN}{name}" for name in areas if len(numbers) > len(areas)}
     left = [name for name in numbers if name not in roles]
     lengths = [name for name in left if ROW_LENGTH & {*words_of(name)}]
@@ -358,18 +374,18 @@ def small_sizes(
 
 
 def operation_of(
-    pointers: Sequence[Parameter], roles: Mapping[str, str], where: str, hint: str
+    pointers: Sequence[Parameter], roles: Mapping[str, str], where: str, source: Source
 ) -> Operation:
-    """The product of matrices of these types. hint: where an unknown type may come from. Raises
-    UserError."""
+    """The product of matrices of these types. Raises UserError."""
     inputs = {dtype_of(p.type) for p in pointers if roles[p.name] != "C"}
     (result,) = (dtype_of(p.type) for p in pointers if roles[p.name] == "C")
     if len(inputs) > 1 or not {*inputs, result} <= DTYPES.keys():
         types = " and ".join(sorted({element_of(p.type) for p in pointers}))
         named = ", ".join(name for name in ELEMENTS if not {*name.split()} <= WHOLE)
-        raise UserError(
-            f"{where}: matrices of {types}{hint}; a kernel {TAKEN}: {named}, or whole numbers"
-        )
+        unknown = {*inputs, result} - DTYPES.keys()
+        if hint := next(filter(None, (origin(one, source) for one in unknown)), ""):
+            raise UserError(f"{where}: matrices of {types}{hint}")
+        raise UserError(f"{where}: matrices of {types}{TAKEN}: {named}, or whole numbers")
     dtype = inputs.pop()
     # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
     taken = [one for one in OPERATIONS.values() if not one.right_transposed]
@@ -423,8 +439,7 @@ def parsed(
     role = "" if pointer or whole else name.lower()
     if role not in ("", "alpha", "beta"):
         if kind not in ELEMENTS:
-            perhaps = "" if OF_CUDA_TYPE.fullmatch(kind) else source.perhaps_left_out
-            unfilled = f"of no type that a trial fills{perhaps}; a kernel {TAKEN}"
+            unfilled = f"of no type that a trial fills{origin(kind, source) or TAKEN}"
             raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
     if not pointer and not told.name:
@@ -432,6 +447,15 @@ def parsed(
     elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+
+
+def origin(kind: str, source: Source) -> str:
+    """Where a type that is not known may come from, as the end of a sentence; or nothing."""
+    if OF_CUDA_TYPE.fullmatch(kind):
+        return ""
+    nowhere = kind.isidentifier() and not source.defines(kind)
+    absent = f"; this file does not define {kind}: paste its definition in" * nowhere
+    return source.perhaps_left_out or absent
 
 
 def dtype_of(kind: str) -> str:
@@ -475,6 +499,10 @@ def constants_as_parameters(
              and sizes[name] > 1)]  # fmt: skip
     untiled = [name for name in sizes if sizes[name] > 1 and not TILED & {*words_of(name)}]
     alone = [name for name in untiled if SIZE_NAME.fullmatch(name)] or untiled
+    lettered = [name for name in untiled if re.fullmatch(r"[A-Z]\d?", name)
+                and sizes[name] >= SMALLEST_SIZE]  # fmt: skip
+    if len(names) < 2 and len(lettered) == 3:
+        names, alone = [], lettered
     if (len(names) < 2 and len(alone) == 1) or (not names and len(alone) == len(extents) == 3):
         names = alone
     values = {name: sizes[name] for name in names}  # or numbers in the text, which settings say
@@ -500,21 +528,23 @@ def inner_constant(
 
 
 def by_index_of_rows(
-    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, int]
+    kernel: Kernel, roles: Mapping[str, str], sizes: Mapping[str, object]
 ) -> dict[str, str]:
     """What m, n and k are of a kernel that says it by its only index of each matrix, of which the
-    lengths of rows are constants of the file, its loop, and the bound of a row; or nothing."""
+    lengths of rows are among these names, its loop, and the bound of a row; or nothing."""
     found = dict[str, Sequence[str]]()
     for name, role in roles.items():
         places = places_of(name, kernel)
         place = ROW_AND_COLUMN.fullmatch(places.pop()) if len(places) == 1 else None
         found |= {role: place.groups()} if place else {}
-    if not found.keys() >= {*"ABC"}:
+    if not found.keys() >= {*"AB"}:
         return {}
-    (i, k, p), (q, n, j), c = found["A"], found["B"], found["C"]
+    (i, k, p), (q, n, j) = found["A"], found["B"]
     bounds = {*re.findall(rf"\b{i}\s*(?:<|>=)\s*([A-Za-z_]\w*)", kernel.body)}
-    agree = (q, c) == (p, (i, n, j)) and {k, n} <= sizes.keys() and len(bounds) == 1
-    if not agree or not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
+    agree = q == p and found.get("C", (i, n, j)) == (i, n, j) and len(bounds) == 1
+    if not agree or not {k, n} <= sizes.keys():
+        return {}
+    if not re.search(rf"\b{p}\s*<\s*{k}\b", kernel.body) or {k, n} == bounds:
         return {}
     return {"m": bounds.pop(), "n": n, "k": k}
 
@@ -582,6 +612,15 @@ def with_factors(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
     found = re.search(old, body) if len(names) == 2 else None
     return [replace(p, role="beta" if p.name == found[3] else "alpha")
             if found and p.name in names else p for p in parameters]  # fmt: skip
+
+
+def refuse_factor(parameters: Sequence[Parameter], loops: Iterable[str], where: str) -> None:
+    """Raises UserError for an addend that loops have beside a factor and not where D is stored."""
+    names = [p.name for p in parameters if p.pointer and p.role != ADDEND]
+    for name in [p.name for p in parameters if p.role == ADDEND]:
+        for words in ({*re.findall(r"\w+", loop)} for loop in loops):
+            if name in words and len(words & {*names}) == len(names) - 1:
+                raise UserError(f"{where} multiplies three matrices: {name} is a factor, too")
 
 
 def with_addend(parameters: Sequence[Parameter]) -> list[Parameter]:

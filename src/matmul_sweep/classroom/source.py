@@ -98,6 +98,14 @@ class Source:
         """By name; of kernels of one name, the last."""
         return {one.name: one for one in syntax.kernels(self.tree, self.bare)}
 
+    @property
+    def overloaded(self) -> list[str]:
+        """What is said of a kernel of which another one of its name is judged."""
+        last = ((one, self.kernels[one.name]) for one in syntax.kernels(self.tree, self.bare))
+        return [f"{one.name} of line {one.line}: line {other.line} has another of this name"
+                for one, other in last if one.template != other.template
+                and syntax.adds_products(one, self.tree, self.text)]  # fmt: skip
+
     @cached_property
     def launchers(self) -> Mapping[str, Node | None]:
         """The function around the first launch of each kernel that the file launches."""
@@ -206,6 +214,10 @@ class Source:
         """Whether it defines a macro whatever was defined before."""
         asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
         return name in self.macros and not re.search(asked, self.bare)
+
+    def defines(self, name: str) -> bool:
+        """Whether it, or a header beside it, defines a type of this name."""
+        return any(name in one.names for each in self.sources for one in each.definitions)
 
     def line(self, number: int) -> str:
         lines = self.text.splitlines()

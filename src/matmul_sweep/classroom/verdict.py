@@ -244,7 +244,8 @@ def programs_in(
         raise UserError(f"{path}: no kernel in it looks like a product of two matrices: {said}")
     if not found:
         raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
-    return found, [str(error).removeprefix(f"{path}: ") for error in refused]
+    overloaded = [told for one in sources for told in one.overloaded]
+    return found, [str(error).removeprefix(f"{path}: ") for error in refused] + overloaded
 
 
 def broken_at(source: Source, line: int, why: str = "") -> UserError:
@@ -448,9 +449,10 @@ def certain(verdict: Verdict) -> Verdict:
         square = ran(plain, replace(bench, launch=usual, probes=()).with_tile())
         if square.status == CORRECT:
             return replace(square, remark=f"with a block that is not square it is wrong: {other}")
-    if right_as_launched(verdict, bench):
-        if refused := refused_at_own(bench, mistakes[0].run):
-            return replace(verdict, mistakes=(refused, *mistakes), rule="")
+    fine, refused = right_as_launched(verdict, bench), refused_at_own(bench, mistakes[0].run)
+    if refused and (fine or mistakes[0].kind not in OF_LAUNCH):
+        return replace(verdict, mistakes=(refused, *mistakes), rule="")
+    if fine:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
@@ -481,11 +483,11 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
         return True  # its grid is known at squares alone
     found, grid = multiples(shapes, bench), bench.launch.at(own).grid
-    of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
-    if found:  # but one that minds edges is meant for other sizes, too
-        return fit(own, found) and (all(of_launch) or not minds_edges(bench))
-    made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
-    made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
+    if found:
+        return fit(own, found)
+    of_launch = verdict.mistakes[0].kind in OF_LAUNCH
+    made_for_it = of_launch and bool(min(grid[:2]) > 1 or bench.has_one_block)
+    made_for_it |= bench.signature.open_rows  # m is in its grid alone
     made_for_it = made_for_it or exchanged_for_square(shapes, bench, own)
     fine_there = shapes.get(own) or shapes.get(bench.like_own or own)
     return bool(fine_there and (made_for_it or bench.is_for_one_size))
@@ -500,14 +502,6 @@ def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: 
     off = [one for one in shapes if found and fit(one, found) and not shapes[one]]
     turned = replace(bench, launch=replace(bench.launch, mended=exchanged))
     return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
-
-
-def minds_edges(bench: Bench) -> bool:
-    """Whether a kernel compares anything but the counter of a loop with the size of a matrix."""
-    body = re.sub(r"\b(?:for|while)\s*\([^;{}]*(?:;[^;{}]*;[^{};]*?)?\)", "",
-                  bench.program.kernel.body)  # fmt: skip
-    sizes = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
-    return any(re.search(rf"[<>]=?\s*\(?{size}\b|\b{size}\s*[<>]", body) for size in sizes)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
@@ -534,8 +528,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if more := [run for run in runs if run.launched != bench.once(run.launched)]:
         grid, needed = ("×".join(map(str, one.grid))
                         for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
-        said = f"its program has {grid} blocks at {more[-1].shape}, of which {needed} do all"
+        said = f"its program has {grid} blocks at {more[-1].shape}; all but {needed} repeat these"
         remark = remark or said
+    fine, dirty = [run.shape for run in runs if run.right], replace(bench, dirty=True)
+    if fine and bench.finds_zeros and all(dirty.run(one).right for one in fine[:FEW]):
+        bench = dirty  # it may read C and not use that
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
@@ -546,10 +543,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if not (of_launch or ordered):
         verdict = replace(verdict, printed=runs[0].result.printed)
         if tried == (wanted := len(bench.trials)):
-            dirty = replace(bench, dirty=True)  # it may read C and not use that
-            vain = bench.finds_zeros and all(dirty.run(one).right for one in [*shapes][:FEW])
-            verdict = replace(verdict, remark=verdict.remark or covered(bench))
-            return replace(verdict, status=CORRECT, bench=dirty if vain else bench)
+            return replace(verdict, status=CORRECT, remark=verdict.remark or covered(bench))
         late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
@@ -562,7 +556,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
     known = own and shapes.get(own) and bench.launch.grid_of_file(own)
-    at_own = bench.seed is None and own and known and bench.covers(own)
+    at_own = bench.seed is None and own and known and bench.reaches(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=rule_of(shapes, bench, unaligned) or RIGHT_AT_OWN * bool(at_own),

@@ -92,7 +92,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         if verdict.bench.finds_zeros:
             c = verdict.program.signature.name_of("C")
             given = verdict.bench.is_given_zeros
-            who = "its caller has to clear" if given else "the program clears"
+            who = "its caller has to clear" if given else "the program clears or fills"
             yield f"  It adds to {c}, which {who} before."
     if verdict.option:
         yield f"  nvcc takes it with the option {verdict.option} only."
@@ -197,7 +197,7 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     guessed = guesses(verdict)
     more = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
     yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{more}."
-    if not known:
+    if not known and not launch.grid:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
     sizes = {signature.name_of(role): getattr(shape, role) for role in names}
