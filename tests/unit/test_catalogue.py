@@ -54,6 +54,7 @@ REFUSED = [
     ({"parameters": {"W": 48, "B": 32}, "multiples": {"W": "B"}}, "W=48 is not a multiple of B=32"),
     ({"parameters": {"W": 48}, "multiples": {"W": "W - 48"}}, "multiple of W - 48=0"),
     ({"registers": 256}, "registers: 256 registers per thread, outside 0 to 255"),
+    ({"cluster": 16}, "cluster: 16 blocks per cluster, outside 0 to 8"),
     ({"registers": 65, "threads": [32, 32]}, "registers: 66560 registers for 1024 threads"),
     ({"shared_bytes": "48 * 1024 + 4"}, "shared_bytes: 49156 bytes of static shared memory"),
     ({"dynamic_shared_bytes": "228 * 1024"}, "dynamic_shared_bytes: 233472 bytes"),

@@ -10,6 +10,7 @@ WARP = 32
 # technical specifications).
 MAXIMUM_GRID_Y = 65535
 MAXIMUM_THREADS = 1024  # of a block
+MAXIMUM_CLUSTER = 8  # blocks, on every card that has clusters
 MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
 REGISTER_FILE = 65536  # registers that a block's threads share
 STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched

@@ -5,6 +5,7 @@ import math
 from matmul_sweep.catalogue.architectures import (
     ARCHITECTURES,
     DEFAULT,
+    MAXIMUM_CLUSTER,
     MAXIMUM_REGISTERS,
     MAXIMUM_THREADS,
     REGISTER_FILE,
@@ -97,6 +98,7 @@ def check_variant(variant: Variant) -> None:
          "bytes of static shared memory per block"),
         ("dynamic_shared_bytes", variant.dynamic_shared_bytes, ARCHITECTURES[DEFAULT].shared << 10,
          "bytes of dynamic shared memory per block"),
+        ("cluster", variant.cluster, MAXIMUM_CLUSTER, "blocks per cluster"),
     ):  # fmt: skip
         if not 0 <= wanted <= limit:
             raise UserError(f"{key}: {wanted} {unit}, outside 0 to {limit}")

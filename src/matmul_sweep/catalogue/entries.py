@@ -20,6 +20,9 @@ from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import meant
 
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+# A cluster's multiprocessors are neighbours, of a group of 14 to 18 on an H100: so much of the card
+# clusters of more than two blocks can have (30 of four at once, 15 of eight).
+CLUSTERED = 0.91
 ADDS = "ADDS"  # whether a kernel with an epilogue scales and adds
 # The keys by which a kernel is launched, timed and verified.
 OF_LAUNCH = (
@@ -241,9 +244,11 @@ class Variant:
         where they take whole tiles no more than there are tiles."""
         blocks, cluster = evaluate(self.kernel.blocks, self.constants(arch)), self.cluster
         if blocks:
-            clusters = max(blocks // cluster, 1)
-            if self.kernel.shares == "tiles":
+            tiles = self.kernel.shares == "tiles"
+            clusters = int((CLUSTERED if tiles and cluster > 2 else 1) * blocks) // cluster
+            if tiles:
                 clusters = min(clusters, self.cluster_tiles(shape))
+            clusters = max(clusters, 1)
             return clusters * cluster, 1, 1
         tiles = triangle_of if self.kernel.schedule == "triangle" else grid_of
         x, y, z = tiles(shape, self.tile)

@@ -12,7 +12,7 @@ import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.entries import CLUSTERED, Variant
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.sharing import Shares, shares_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -22,9 +22,6 @@ LARGE = 4e10  # operations
 CORNER = 8  # power of the norm that joins the two times; 4 to 16 choose alike
 RAGGED_ENERGY = 1.05  # where rows are ragged, so that single words are copied; 1.03 to 1.08
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
-# A cluster's multiprocessors are neighbours, of a group of 14 to 18 on an H100: so much of the card
-# clusters of more than two blocks can have (30 of four at once).
-CLUSTERED = 0.91
 HALF_A_TILE = 0.62  # of its time: half of the products, and three quarters of the loads
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
