@@ -1086,6 +1086,11 @@ int main() {{ int rows = N, cols = N; f<<<dim3(cols, rows), 1>>>(0, 0, 0, rows, 
 }  # fmt: skip
 
 VERDICTS |= {
+    "a batch on x, columns on y and rows on z of a grid that nobody says": (
+        rectangular(a="A[b * m * k + i * k + p]", b="B[b * k * n + p * n + j]").replace(
+            "int i = blockIdx.y", "int b = blockIdx.x, i = blockIdx.z").replace(
+            COL, COL.replace("Idx.x *", "Idx.y *")), "",
+        "f is correct(?s:.*)blockIdx.y runs along the columns of C, blockIdx.z along its rows"),
     "a block as large as a C whose size nobody knows": (
         f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
         "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"
@@ -1289,6 +1294,9 @@ QUESTIONS = {
         kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
         "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
         "fails with a guessed grid"),
+    "a part of the terms for each block along z, of a grid that nobody says": (
+        rectangular(c="atomicAdd(&C[i * n + j], sum); //").replace("p = 0;", "p = blockIdx.z * 32;")
+        .replace("p < k", "p < min(k, 32 + 32 * (int)blockIdx.z)"), "no program here launches it"),
     "a grid that only large matrices have along z": (
         kernel().replace(COL, "(blockIdx.z * gridDim.x + blockIdx.x) * 16 + threadIdx.x").replace(
         " || j >= n", "") + "void go(float* A, float* B, float* C, int n) { int w = n / 1024 * 256;"

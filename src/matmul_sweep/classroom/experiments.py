@@ -1,6 +1,5 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
-import itertools
 import math
 import operator
 import os
@@ -9,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -402,12 +402,16 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        found, probes, own = None, list[Run](), self.launch.program
+        found, probes, own, guessed = None, list[Run](), self.launch.program, {"grid"}
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
         counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
+        code = launching.code_of(self.program.source, self.program.kernel)
+        known = self.launch.grid or (own and own.own.grid)
+        # A product of a batch may be one of any axis.
+        deeper = {"z": (1, 1, 2)} if not known and launching.uses(code, "blockIdx", "z") else {}
         for size in () if counts else sizes:
             # A kernel of which m is not known may have only squares right.
             square = size <= terms or self.signature.open_rows
@@ -417,19 +421,24 @@ class Bench:
             if probes[0].endless:
                 break
             if probes[0].result.ended and probes[0].unwritten.any():
-                probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
-                found = tile_of(*probes) or found
+                grids = {"x": (2, 1, depth), "y": (1, 2, depth)} | deeper
+                more = {axis: bench.run(shape, grid) for axis, grid in grids.items()}
+                found = tile_of(probes[0], more) or found
+                probes += [more["x"], more["y"]]
+                if "z" in more and all(f["kind"] != "outside" for f in more["z"].result.findings):
+                    guessed |= {"depth"}
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found and EVERYTHING not in found[0]:
                 break
         columns, rows, _ = self.launch.block
-        code = launching.code_of(self.program.source, self.program.kernel)
         axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
+        guessed -= {"depth"} if "z" in order else {"grid"} if found else set()
+        launch = replace(launch, guessed=launch.guessed | guessed)
         if order == LINEAR and not own and starts_a_row(*probes[:2]):
             most = EVERYTHING, probes[0].launched.block[0]
             launch = replace(self.launch.with_tile((1, EVERYTHING), ROWS_FIRST), most=most)
@@ -480,7 +489,7 @@ class Bench:
         if self.signature.square:
             found.append((LONG, LONG, LONG))
         else:
-            thin = (one for one in itertools.product((1, LONG), repeat=3) if 1 in one)
+            thin = (one for one in product((1, LONG), repeat=3) if 1 in one)
             found += [one for one in thin if self.work(*one) < MANY or one.count(1) > 1]
         if self.seed is not None:
             found += strict.secret_shapes(self.seed, self.signature.square)
@@ -609,16 +618,25 @@ def starts_a_row(alone: Run, beside: Run) -> bool:
     return more == (1, 0) and bool(alone.unwritten[0].any())
 
 
-def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:
+def tile_of(alone: Run, more: Mapping[str, Run]) -> tuple[tuple[int, int], str] | None:
     """The tile, and the order of blocks, as a square C shows it: what one block writes of it, and
-    what a second one adds, beside the first in x, or in y."""
-    if not (beside.result.ended and below.result.ended):
+    what a second one adds, beside the first along each axis of the grid."""
+    if len(more) > 2:  # one of them may be of other products, which nobody has
+        more = {axis: run for axis, run in more.items() if run.result.ended and not run.mistaken}
+    if not all(run.result.ended for run in more.values()):
         return None
-    x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
-    if x and y:
-        return tile_between(x, y, beside)
-    more = beside if x else below
-    return line_of_tiles(~alone.unwritten, ~more.unwritten, bool(x)) if x or y else None
+    found = {axis: corner(~run.unwritten & alone.unwritten) for axis, run in more.items()}
+    added = {axis: first for axis, first in found.items() if first}
+    if len(added) == 1:
+        ((axis, _),) = added.items()
+        return line_of_tiles(~alone.unwritten, ~more[axis].unwritten, axis)
+    for columns, rows in permutations(added, 2):
+        (no_row, width), (height, no_column) = added[columns], added[rows]
+        # Rows before columns: unless it is the store that has them the wrong way round.
+        turned = columns > rows and (more[rows].wrong & ~more[rows].unwritten).any()
+        if no_row == no_column == 0 < min(width, height) and not turned:
+            return (height, width), columns + rows
+    return None
 
 
 def processor_seconds() -> float:
@@ -632,32 +650,21 @@ def corner(mask: np.ndarray) -> tuple[int, int] | None:
     return (int(rows.min()), int(columns.min())) if len(rows) else None
 
 
-def tile_between(
-    x: tuple[int, int], y: tuple[int, int], beside: Run
-) -> tuple[tuple[int, int], str] | None:
-    """The tile, and the order of blocks, if the second block in x begins at `x` and in y at `y`."""
-    if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
-        return (y[0], x[1]), COLUMNS_FIRST
-    # Rows along x: unless it is the store that has them the wrong way round.
-    if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
-        return (x[0], y[1]), ROWS_FIRST
-    return None
-
-
 def line_of_tiles(
-    first: np.ndarray, two: np.ndarray, along_x: bool
+    first: np.ndarray, two: np.ndarray, axis: str
 ) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line along x or y of the grid, of which the first one, and the first
-    two, compute these elements."""
+    """The same for blocks in a line along an axis of the grid, of which the first one, and the
+    first two, compute these elements."""
     if not first.any():
         return None
-    rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
+    rows, columns = (int(first.any(axis=side).sum()) for side in (1, 0))
+    other = "y" if axis == "x" else "x"
     if first[:rows].all():
-        return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST
+        return (rows, EVERYTHING), other + axis
     if first[:, :columns].all():
-        return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
+        return (EVERYTHING, columns), axis + other
     count = int(first.sum())
-    if along_x and first.ravel()[:count].all():
+    if axis == "x" and first.ravel()[:count].all():
         return (1, count), LINEAR
-    alike = along_x and rows * columns == count and int(two.sum()) == 2 * count
+    alike = axis == "x" and rows * columns == count and int(two.sum()) == 2 * count
     return ((rows, columns), LINEAR) if alike else None

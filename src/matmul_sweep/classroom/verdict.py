@@ -34,7 +34,6 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
-    COLUMNS_FIRST,
     DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
@@ -581,7 +580,7 @@ def covered(bench: Bench) -> str:
     grid = program.own.grid
     if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
         return ""
-    blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]
+    blocks = [grid["xyz".index(axis)] for axis in reversed(launch.order)]
     rows, columns = ("all" if side == EVERYTHING else many * side
                      for many, side in zip(blocks, launch.tile, strict=True))  # fmt: skip
     had = "×".join(map(str, grid))
