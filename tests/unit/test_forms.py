@@ -1091,6 +1091,15 @@ VERDICTS |= {
             "int i = blockIdx.y", "int b = blockIdx.x, i = blockIdx.z").replace(
             COL, COL.replace("Idx.x *", "Idx.y *")), "",
         "f is correct(?s:.*)blockIdx.y runs along the columns of C, blockIdx.z along its rows"),
+    "a rule that holds at some multiples only by chance": (
+        rectangular().replace(ROW, f"({COL}) / n").replace(f"{COL};", f"({COL}) % n;").replace(
+            "    if (i >= m || j >= n) return;\n", "") + "void go(float* A, float* B, float* C, "
+        "int m, int n, int k) { f<<<(m * n + 255) / 256, 256>>>(A, B, C, m, n, k); }", "",
+        "right where n is a multiple of 64 and m is a multiple of 4"),
+    "a block that grows beyond what a GPU launches": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "void go(float* A, float* B, "
+        "float* C, int n) { int s = (n + 7) / 8; f<<<dim3(8, 8), dim3(s, s)>>>(A, B, C, n); }", "",
+        "except where n is a multiple of 8, up to 256: too many threads"),
     "a block as large as a C whose size nobody knows": (
         f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
         "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"

@@ -5,10 +5,10 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,10 @@ FEW = 8  # small shapes, which show whether a kernel needs zeros in C
 MOST_RARE = 3  # shapes at which a kernel is wrong that is right at all others
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 WIDE = 32  # multiples beyond which no odd number of them is tried
+ODD = ((1, 1, 1), (1, 3, 5), (3, 5, 1), (5, 1, 3))  # numbers of multiples at which a rule is tried
+FREE = 7  # in the place of a multiple, where any size will do
+MOST_STRONGER = 4  # times that a rule is tried, and made stronger
+FAR = 1024  # of a multiple, a size that few kernels see
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
@@ -553,8 +557,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
-    unaligned = any(one.kind == "misaligned access" for one in (worst, *ordered))
-    shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS, unaligned)
+    shapes = between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
     off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
@@ -564,7 +567,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     at_own = bench.seed is None and own and known and bench.covers(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
-        rule=rule_of(shapes, bench, unaligned) or RIGHT_AT_OWN * bool(at_own),
+        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -654,9 +657,8 @@ def smallest(
     return mistake
 
 
-def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = False) -> str:
-    """Where the kernel is right, in words, if that is simple. unaligned: whether loads are that are
-    wider than an element."""
+def rule_of(shapes: dict[Shape, bool | str], bench: Bench) -> str:
+    """Where the kernel is right, in words, if that is simple and was tried."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
@@ -671,8 +673,9 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = 
             return "it is right at square shapes only"
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
-    if unaligned and not found:
-        found, least = enough(shapes, bench), 0
+    found, least = conditions(shapes, bench)
+    if not all(map(shapes.get, fresh(found, least, bench))):
+        return ""
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
@@ -680,7 +683,9 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = 
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return f"it is right where {said}{terms}" if said else ""
+    most = largest(found, bench)
+    limit = f", up to {most}" * bool(most)
+    return f"it is right where {said}{terms}{limit}" if said else ""
 
 
 def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
@@ -720,15 +725,36 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     return {} if any(fit(shape, found) for shape in wrong) else found
 
 
-def enough(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, list[int]]:
-    """The smallest multiples at which the kernel is always right, although it is at others, too."""
-    count = 1 if bench.signature.square else len(next(iter(shapes)).dimensions)
-    for sides in sorted(product((1, 2, 4, 8, 16, 32, 64), repeat=count), key=math.prod):
-        found = {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
-        fits = [fine for shape, fine in shapes.items() if fit(shape, found)]
-        if all(fits) and fits.count(True) >= FEW // 2:
-            return found
-    return {}
+def right_at(
+    shape: Shape, known: dict[Shape, bool | str], run: Callable[[Shape], Run] | None
+) -> bool:
+    """Whether the kernel is right at a shape, which is tried if it is not known yet."""
+    if shape not in known and run:
+        known[shape] = run(shape).right
+    return bool(known.get(shape))
+
+
+def enough(
+    known: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None
+) -> Mapping[int, list[int]]:
+    """Multiples at which the kernel is always right, although it is at others, too: each as small
+    as can be beside the others. run: if more may be tried than what is known."""
+    count = 1 if bench.signature.square else len(next(iter(known)).dimensions)
+    sides = [1 if i == 0 and bench.signature.open_rows else WIDE * 2 for i in range(count)]
+
+    def found() -> dict[int, list[int]]:
+        return {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
+
+    def holds() -> bool:
+        fine = all(right for shape, right in known.items() if fit(shape, found()))
+        least = fresh(found(), 0, bench)[:1] if fine and run else ()
+        return fine and all(right_at(one, known, run) for one in least)
+
+    for i in range(count if holds() else 0):
+        while sides[i] > 1 and holds():
+            sides[i] //= 2
+        sides[i] *= 1 if holds() else 2
+    return found() if holds() else {}
 
 
 def multiples_from(
@@ -744,6 +770,40 @@ def multiples_from(
     return multiples(many, bench), least
 
 
+def conditions(
+    shapes: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None = None
+) -> tuple[Mapping[int, list[int]], int]:
+    """The same, or the smallest multiples that are enough."""
+    found, least = multiples_from(shapes, bench)
+    other = bool(found) or not any(shapes.values()) or rule_beyond(shapes, bench)
+    return (found, least) if other else (enough(shapes, bench, run), 0)
+
+
+def fresh(found: Mapping[int, list[int]], least: int, bench: Bench) -> list[Shape]:
+    """Shapes that are such multiples and nothing more, by odd numbers of them, from so many terms
+    on, at which a kernel has to be right that is right at all."""
+    square = bench.signature.square
+    sides = [next((one for one in found if i * (not square) in found[one]), FREE) for i in range(3)]
+    shapes = []
+    for times in ODD if found else ():
+        m, n, k = (side * (1 if side > WIDE else many)
+                   for side, many in zip(sides, times, strict=True))  # fmt: skip
+        symmetric = bench.signature.operation.symmetric
+        shapes.append(bench.shape(n, n, m) if symmetric else bench.shape(m, n, max(k, least)))
+    return [one for one in dict.fromkeys(shapes) if bench.is_cheap(one)]
+
+
+def largest(found: Mapping[int, list[int]], bench: Bench) -> int:
+    """The largest size of such multiples that a GPU lets the program launch; 0 without an end."""
+    program, side = bench.launch.program, math.lcm(*found)
+
+    def refused(times: int) -> bool:
+        launched = program.at(bench.shape(*[side * times] * 3)) if program else None
+        return bool(program and launched and program.refusal(launched))
+
+    return side * bisect_left(range(1, FAR), True, key=refused) if found and refused(FAR) else 0
+
+
 def with_multiple(
     mistakes: Sequence[Mistake], shapes: Mapping[Shape, bool | str], bench: Bench
 ) -> list[Mistake]:
@@ -756,13 +816,13 @@ def with_multiple(
 
 
 def between(
-    shapes: Mapping[Shape, bool | str], bench: Bench, end: float, unaligned: bool = False
-) -> dict[Shape, bool]:
-    """Whether the kernel is right at shapes that show if less than such a multiple suffices: half
-    of it, alone and beyond the smallest one, and so on, until the time `end`."""
-    tried: dict[Shape, bool] = {}
+    shapes: Mapping[Shape, bool | str], bench: Bench, end: float
+) -> dict[Shape, bool | str]:
+    """Whether the kernel is right, at shapes too that show if less than such a multiple suffices:
+    half of it, alone and beyond the smallest one, and so on, until the time `end`."""
+    tried = dict[Shape, bool | str]()
     if not any(shapes.values()):
-        return tried
+        return {**shapes}
     right = told_apart(shapes)[0]
     only = all(shape.square for shape in right)  # then of all dimensions together
     known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
@@ -793,18 +853,12 @@ def between(
             if not all(fine.values()):
                 break
             tried |= fine
-    for _ in range(MOST_RARE):  # is it right at oblong multiples, too?
-        known = {**shapes, **tried}
-        found = multiples(known, bench) or (enough(known, bench) if unaligned else {})
-        base = [next((side for side in found if i in found[side]), 1) for i in range(3)]
-        base = [side if side > WIDE else 3 * side for side in base]
-        oblong = (np.array(base) * (1 + np.eye(3, dtype=int))).tolist()  # one side of each is twice
-        more = [bench.shape(*sides) for sides in oblong]
-        more = [one for one in more if found and one not in known and time.monotonic() < end]
-        tried |= {one: bench.run(one).right for one in more}
-        if all(tried[one] for one in more):
+    known = {**shapes, **tried}
+    for _ in range(MOST_STRONGER):  # what holds at these may hold at others of them by chance
+        told = fresh(*conditions(known, bench, bench.run), bench)
+        if all(right_at(one, known, bench.run) for one in told):
             break
-    return tried
+    return known
 
 
 def fit(shape: Shape, found: Mapping[int, list[int]]) -> bool:
