@@ -1096,6 +1096,13 @@ VERDICTS |= {
             "    if (i >= m || j >= n) return;\n", "") + "void go(float* A, float* B, float* C, "
         "int m, int n, int k) { f<<<(m * n + 255) / 256, 256>>>(A, B, C, m, n, k); }", "",
         "right where n is a multiple of 64 and m is a multiple of 4"),
+    "an allocation of another length than the kernel takes": (
+        rectangular(parameters=f"{MATRICES}, int m, int n", a="A[i * m + p]", k="m")
+        + "int main() { int *A, *B, *C, m = 48, h = 16, n = 32; cudaMalloc(&A, 4 * m * h); "
+        "cudaMalloc(&B, 4 * h * n); cudaMalloc(&C, 4 * m * n); "
+        "f<<<dim3(2, 3), dim3(16, 16)>>>(A, B, C, m, n); }", "",
+        "not correct: out of bounds(?s:.*)`4 [*] m [*] h`, 3072 bytes, for A, of which the kernel "
+        "takes m×m elements"),
     "a block that grows beyond what a GPU launches": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "void go(float* A, float* B, "
         "float* C, int n) { int s = (n + 7) / 8; f<<<dim3(8, 8), dim3(s, s)>>>(A, B, C, n); }", "",

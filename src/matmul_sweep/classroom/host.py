@@ -88,7 +88,9 @@ class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
     dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs.
     commas: grid and block as they are written, if they are comma expressions, else nothing. lines:
-    where the launch is, and where the variables of its grid, its block and its shared bytes are."""
+    where the launch is, and where the variables of its grid, its block and its shared bytes are.
+    allocated: of pointers, what cudaMalloc gave them: the text and the number of the bytes, and in
+    which line."""
 
     grid: Extents | None
     block: Extents | None
@@ -99,18 +101,21 @@ class Launched:
     members: Mapping[str, Value]
     commas: tuple[str, ...]
     lines: tuple[int, int, int, int]
+    allocated: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
 
 
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression; its namespaces, each with `::`."""
+    the dim3 that begin with a comma expression; its namespaces, each with `::`; what it
+    allocated."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
     scope: str = ""
+    allocated: dict[str, tuple[str, int, int]] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -630,6 +635,11 @@ class Host:
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
+        if name.startswith("cudaMalloc") and len(values) > 1 and isinstance(values[1], int):
+            pointer, bytes_, *_ = texts(arguments, self.text)
+            held_by = re.sub(r".*[&)\s]", "", pointer)
+            told = bytes_, values[1], self.line_in_file(line_of(node))
+            self.frames[-1].allocated[held_by] = told
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
             return known(*values)
@@ -705,6 +715,7 @@ class Host:
             tuple(map(self.said, template)), arguments,
             tuple(map(self.read, arguments)), self.members, tuple(commas),
             (line, *(frame.lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
+            frame.allocated,
         )  # fmt: skip
         whole = self.is_whole(launched)
         self.found = launched if whole else self.found or launched

@@ -563,8 +563,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     first = [worst, *(one for one in by_text if one.line != worst.line)]
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
-    known = own and shapes.get(own) and bench.launch.grid_of_file(own)
-    at_own = bench.seed is None and own and known and bench.covers(own)
+    fine = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
+    at_own = own and fine and bench.launch.grid_of_file(own) and bench.covers(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
@@ -835,12 +835,6 @@ def between(
             tried[shape] = bench.run(shape).right
             if not tried[shape]:
                 break
-    if only and (fits := multiples(shapes, bench)):  # are others that are such multiples right?
-        side = math.lcm(*fits)
-        for sides in ((2, 1, 1), (1, 2, 1), (1, 1, 2)):
-            shape = bench.shape(*(side * one for one in sides))
-            if not shape.square and all(tried.values()):
-                tried[shape] = bench.run(shape).right
     tied = {**bench.signature.fixed, **bench.signature.tied}
     for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
         name = least.__match_args__[i]
