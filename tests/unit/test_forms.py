@@ -1658,3 +1658,8 @@ def test_a_slow_launch_is_not_endless(hand_in: Path, monkeypatch: pytest.MonkeyP
     hand_in.write_text(kernel())
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status in ("correct", UNSURE)
+    whole = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {"
+    text = re.sub(r"int i = .*\n.*return;", whole, kernel())
+    hand_in.write_text(f"{text}}}\nvoid go(int n) {{ f<<<4000, 4>>>(0, 0, 0, n); }}")
+    (verdict,) = judge_all(hand_in, {})
+    assert {one.kind for one in verdict.mistakes} == {"race"}

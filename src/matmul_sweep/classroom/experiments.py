@@ -30,7 +30,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
-PATIENCE = 4  # times as long for a launch that seems endless
+PATIENCE = 4  # times as long for a slow launch
 OPERATIONS_A_SECOND = 4e6
 OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
@@ -96,6 +96,11 @@ class Run:
         """The findings that are mistakes whatever C holds. A read of an element that was not
         written is one only if C is wrong: threads beyond the edge of C may compute anything."""
         return [one for one in self.result.findings if one["kind"] != "unwritten"]
+
+    @property
+    def slow(self) -> bool:
+        """Whether it was given up, although a single thread comes to its end."""
+        return not (self.result.ended or self.result.findings)
 
     @property
     def endless(self) -> bool:
@@ -179,10 +184,16 @@ class Bench:
             again = None if done.again is None else done.again.T
             done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
-        return self.compared(Run(
+        found = Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
             sampled=(bool(grid) and not whole) or share < 1,
-        ))  # fmt: skip
+        )  # fmt: skip
+        thread = plans.Launch((1, 1, 1), (1, 1, 1), launched.shared_bytes)
+        if found.endless and launched != thread:  # whose time is that of all threads together
+            alone = replace(self, launch=replace(self.launch, mended=lambda *_: thread))
+            if not alone.run(shape, factors=factors).endless:
+                found = replace(found, result=replace(done, findings=()))
+        return self.compared(found)
 
     @cached_property
     def idle(self) -> str:
@@ -524,15 +535,15 @@ class Bench:
         return trials
 
     def runs(self, seconds: float) -> Iterator[Run]:
-        """A launch for each trial; after an endless one, or after so many seconds of processor
-        time, no more."""
+        """A launch for each trial; after an endless or slow one, or after so many seconds of
+        processor time, no more."""
         end = processor_seconds() + seconds
         for shape, factors in self.trials:
             run = self.run(shape, factors=factors)
-            if run.endless:  # or is it slow?
+            if run.slow:
                 run = self.run(shape, factors=factors, patience=PATIENCE)
             yield run
-            if run.endless or processor_seconds() > end:
+            if run.slow or run.endless or processor_seconds() > end:
                 return
 
     def covers(self, shape: Shape) -> bool:

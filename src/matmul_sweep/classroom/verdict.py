@@ -517,11 +517,12 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    slow, runs = any(run.slow for run in runs), [run for run in runs if not run.slow]
     own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
-    if runs and not any(run.right for run in runs):  # it may be made for squares, and mean it
+    if runs and not (slow or any(run.right for run in runs)):  # it may mean squares
         wide = [bench.shape(side, side, side) for side in SQUARES]
         squares = [bench.run(shape) for shape in wide if shape.square]
         sides = [one.shape.n for one in squares if one.right][:1]
