@@ -1103,6 +1103,10 @@ VERDICTS |= {
         "f<<<dim3(2, 3), dim3(16, 16)>>>(A, B, C, m, n); }", "",
         "not correct: out of bounds(?s:.*)`4 [*] m [*] h`, 3072 bytes, for A, of which the kernel "
         "takes m×m elements"),
+    "a size that is another one, or the kernel leaves": (
+        kernel(f"{MATRICES}, int u, int v, int w, int x", "A[i * u + p]", "B[p * w + j]",
+               "C[i * w + j]", "v", "w", "u").replace("    int i", "if (u != x) return; int i"), "",
+        "f is correct(?s:.*)A is v×u and B is u×w .m=v n=w k=u."),
     "a block that grows beyond what a GPU launches": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "void go(float* A, float* B, "
         "float* C, int n) { int s = (n + 7) / 8; f<<<dim3(8, 8), dim3(s, s)>>>(A, B, C, n); }", "",
