@@ -946,13 +946,14 @@ VERDICTS |= {
     "a C that no launch of the file takes": (
         rectangular(c="C[i * n + j] += sum; //") + "void g() { cudaMalloc(0, 4); }", "",
         "f is correct(?s:.*)adds to C, which its caller has to clear"),
-    "only blocks that cover a side of constants, which are made small": (
+    "only blocks that cover a side of constants, or half of it, which are made small": (
         "#define n 512\n" + "".join(
             f"__global__ void {f}({MATRICES}) {{ {BY_ONE_INDEX.format('i', index, 'j')}"
             f"void go_{f}(float* A, float* B, float* C) {{ {f}<<<1, {side}>>>(A, B, C); }}\n"
             for f, index, side in (("f", COL, "n"), ("g", "threadIdx.x", "n"),
-                                   ("h", "threadIdx.x", "512"))), "",
-        "f is correct\n(?s:.*)g is correct\n(?s:.*)h is correct\n"),
+                                   ("h", "threadIdx.x", "512"), ("w", "threadIdx.x", "256"))), "",
+        "f is correct\n(?s:.*)g is correct\n(?s:.*)h is correct\n(?s:.*)w is not correct: "
+        "elements not written(?s:.*)those of rows 64 to 127"),
     "structs for the device, made of the host's": (
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
     "structs of which a program has squares alone": (

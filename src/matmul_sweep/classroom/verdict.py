@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, WARP
 from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.assumptions import decisive, of_macros, storage
 from matmul_sweep.classroom.conventions import (
@@ -309,7 +309,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
-        source = with_names(source, kernel, signature.sizes).with_values(texts)
+        source = with_share(source, kernel, signature.sizes, small).with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
     for one in signature.parameters if "grid" in settings else ():
         if one.role in ("m", "n", "k") and one.name not in ("m", "n", "k"):  # a setting's are roles
@@ -340,14 +340,23 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     return Program(source, kernel, signature, launch)
 
 
-def with_names(source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> Source:
-    """The source whose only block has a constant's name for its number of threads, if that covers
-    a side and the kernel counts on no such number: so that it is made small as well."""
-    names = {str(value): name for name, value in sizes.items()
-             if name in source.names and not re.search(rf"\b{value}\b", kernel.body)}  # fmt: skip
-    only = rf"(<<<\s*1\s*,\s*)({'|'.join(names)})\b(?=\s*>>>)"
-    text = re.sub(only, lambda one: one[1] + names[one[2]], source.text) if names else source.text
-    return replace(source, text=text)
+def with_share(
+    source: Source, kernel: Kernel, sizes: Mapping[str, int], small: Mapping[str, int]
+) -> Source:
+    """The source whose only block has, for its number of threads, the share of a constant that it
+    covers, or of the only one, if the kernel counts on no such number: so that it is made small as
+    well, down to a warp."""
+    names = {value: name for name, value in sizes.items() if name in source.names}
+
+    def share(one: re.Match[str]) -> str:
+        threads = int(one[2])
+        value = threads if threads in names else max(names)
+        told = value != threads and (len(names) > 1 or threads * small[names[value]] < WARP * value)
+        counts = told or re.search(rf"\b{threads}\b", kernel.body)
+        return one[0] if counts else f"{one[1]}{names[value]} * {threads} / {value}"
+
+    only = r"(<<<\s*1\s*,\s*)(\d+)\b(?=\s*>>>)"
+    return replace(source, text=re.sub(only, share, source.text)) if names else source
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
