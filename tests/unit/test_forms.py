@@ -1102,8 +1102,7 @@ VERDICTS |= {
         + "int main() { int *A, *B, *C, m = 48, h = 16, n = 32; cudaMalloc(&A, 4 * m * h); "
         "cudaMalloc(&B, 4 * h * n); cudaMalloc(&C, 4 * m * n); "
         "f<<<dim3(2, 3), dim3(16, 16)>>>(A, B, C, m, n); }", "",
-        "not correct: out of bounds(?s:.*)`4 [*] m [*] h`, 3072 bytes, for A, of which the kernel "
-        "takes m×m elements"),
+        "not correct: out of bounds(?s:.*)`4 . m . h`, 3072 bytes, for A; the kernel takes m×m"),
     "a size that is another one, or the kernel leaves": (
         kernel(f"{MATRICES}, int u, int v, int w, int x", "A[i * u + p]", "B[p * w + j]",
                "C[i * w + j]", "v", "w", "u").replace("    int i", "if (u != x) return; int i"), "",

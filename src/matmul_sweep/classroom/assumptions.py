@@ -85,7 +85,10 @@ def of_grid(
     deep = launch.depth > 1 and not launch.grid_of_file(worst.run.shape)
     known = own and own.far and own.far.grid and not deep
     guessed = "grid" in launch.guessed and not any(all(map(gt, output, tile)) for output in fine)
-    guessed = guessed and "blockIdx" in program.kernel.body and right_alone(bench)
+    guessed = guessed and "blockIdx" in program.kernel.body and not bench.signature.fixed
+    if guessed:
+        shape = different_sides(bench)  # of which one block does its part
+        guessed = right(bench.run(shape, bench.first_block(shape)), whole=False)
     along_z = "depth" in launch.guessed and not own
     if (not known if own else guessed or along_z) and not launch.grid and not launch.blocks:
         leaves = "its program's is not known" if own else "no program here launches it"
@@ -96,12 +99,6 @@ def of_grid(
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
         one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
         yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")
-
-
-def right_alone(bench: Bench) -> bool:
-    """Whether one block does its part of C right, so that what fails may be the grid."""
-    shape = different_sides(bench)
-    return right(bench.run(shape, bench.first_block(shape)), whole=False)
 
 
 def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:

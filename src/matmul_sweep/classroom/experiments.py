@@ -127,7 +127,7 @@ class Bench:
     tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
     C holds zeros before a launch, although no program in the file sees to that. dirty: whether it
     does not, although one does. built: the signature for which the executable was compiled, if the
-    program's is another by now."""
+    program's is another by now. squares: whether only square shapes are tried."""
 
     program: Program
     executable: Path
@@ -138,6 +138,12 @@ class Bench:
     built: Signature | None = None
     seed: int | None = None  # of strict grading
     narrow: bool = False
+    squares: bool = False
+
+    @property
+    def square(self) -> bool:
+        """Whether all its shapes are square."""
+        return self.signature.square or self.squares
 
     @property
     def signature(self) -> Signature:
@@ -471,7 +477,7 @@ class Bench:
             m = ceil_div(m, self.launch.tile[0]) * self.launch.tile[0]  # all that blocks compute
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
-        if self.signature.square:
+        if self.square:
             return kind(*[fixed.get("m", min(max(m, n, k), *self.launch.most))] * len(names))
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))

@@ -258,14 +258,16 @@ class FileLaunch:
         texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
         taken = operation.sizes(shape) if shape else ()
         for matrix, wanted in zip(operation.matrices, taken, strict=False):
-            held = self.own.allocated.get(texts.get(matrix, ""))
-            if held and held[1] < wanted:
-                sides = EXTENTS[len(operation.matrices)][matrix]
-                name, rows, columns = map(self.signature.name_of, (matrix, *sides))
-                what = f"the program allocates `{held[0]}`, {held[1]} bytes, for {name}, of which "
-                what += f"the kernel takes {rows}×{columns} elements, {wanted} bytes"
+            text, names = texts.get(matrix, ""), EXTENTS[len(operation.matrices)][matrix]
+            held = self.own.members.get(f"&{text}")
+            asked = re.search(rf"&\s*{re.escape(text)}\s*,\s*([^;]*?)\)+\s*;", self.source.bare)
+            if asked and isinstance(held, int) and held < wanted:
+                name, *sides = map(self.signature.name_of, (matrix, *names))
+                what = f"the program allocates `{asked[1]}`, {held} bytes, "
+                what += f"for {name}; the kernel takes {'×'.join(sides)} elements, {wanted} bytes"
                 cure = f"allocate as much, or pass the kernel the sizes of {name}"
-                return self.refused("out of bounds", held[2], what, cure)
+                line = 1 + self.source.bare.count("\n", 0, asked.start())
+                return self.refused("out of bounds", line, what, cure)
         return None
 
     @property

@@ -61,7 +61,7 @@ KNOWN: Mapping[str, Callable[..., Value]] = {
 }  # fmt: skip
 # What programs call ceil_div, whose header may be missing.
 ROUNDED_UP = re.compile(r"(?i)(?:ceil|up)_?div|c_?div|i?_?div_?(?:round_?)?up")
-MEMBER = re.compile(r"\w+(?:\.|->)\w+")
+MEMBER = re.compile(r"\w+(?:\.|->)\w+|&.*")
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(
     r"(?:std::)?(?:unsigned|signed|size_t|(?:u_?)?(?:int\d+_t|int|long|short|char)|\s)+"
@@ -86,11 +86,10 @@ class TooLong(Exception):
 @dataclass(frozen=True)
 class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
-    dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs.
+    dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs,
+    and `&a` for the bytes that cudaMalloc gave a pointer.
     commas: grid and block as they are written, if they are comma expressions, else nothing. lines:
-    where the launch is, and where the variables of its grid, its block and its shared bytes are.
-    allocated: of pointers, what cudaMalloc gave them: the text and the number of the bytes, and in
-    which line."""
+    where the launch is, and where the variables of its grid, its block and its shared bytes are."""
 
     grid: Extents | None
     block: Extents | None
@@ -101,21 +100,18 @@ class Launched:
     members: Mapping[str, Value]
     commas: tuple[str, ...]
     lines: tuple[int, int, int, int]
-    allocated: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
 
 
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression; its namespaces, each with `::`; what it
-    allocated."""
+    the dim3 that begin with a comma expression; its namespaces, each with `::`."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
     scope: str = ""
-    allocated: dict[str, tuple[str, int, int]] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -635,11 +631,9 @@ class Host:
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
-        if name.startswith("cudaMalloc") and len(values) > 1 and isinstance(values[1], int):
-            pointer, bytes_, *_ = texts(arguments, self.text)
-            held_by = re.sub(r".*[&)\s]", "", pointer)
-            told = bytes_, values[1], self.line_in_file(line_of(node))
-            self.frames[-1].allocated[held_by] = told
+        if name.startswith("cudaMalloc") and len(values) == 2:
+            pointer, _ = texts(arguments, self.text)
+            self.set("&" + pointer.rpartition("&")[2].strip(" )"), values[1], line_of(node))
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
             return known(*values)
@@ -715,7 +709,6 @@ class Host:
             tuple(map(self.said, template)), arguments,
             tuple(map(self.read, arguments)), self.members, tuple(commas),
             (line, *(frame.lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
-            frame.allocated,
         )  # fmt: skip
         whole = self.is_whole(launched)
         self.found = launched if whole else self.found or launched

@@ -90,7 +90,7 @@ FEW = 8  # small shapes, which show whether a kernel needs zeros in C
 MOST_RARE = 3  # shapes at which a kernel is wrong that is right at all others
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 WIDE = 32  # multiples beyond which no odd number of them is tried
-ODD = ((1, 1, 1), (1, 3, 5), (3, 5, 1), (5, 1, 3))  # numbers of multiples at which a rule is tried
+ODD = ((3, 5, 3), (1, 1, 1), (1, 3, 5), (5, 1, 3))  # numbers of multiples at which a rule is tried
 FREE = 7  # in the place of a multiple, where any size will do
 MOST_STRONGER = 4  # times that a rule is tried, and made stronger
 FAR = 1024  # of a multiple, a size that few kernels see
@@ -567,7 +567,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
-    shapes = between(shapes, bench, time.monotonic() + SHRINK_SECONDS)
+    shapes = between(shapes, bench)
     off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
@@ -727,7 +727,7 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     tiles = {*bench.launch.block[:2], *(bench.launch.tile or ())}
     found: dict[int, list[int]] = {}
     first = int(bench.signature.open_rows)  # which are multiples by the grid
-    for i in range(first, 1 if bench.signature.square else len(right[0].dimensions)):
+    for i in range(first, 1 if bench.square else len(right[0].dimensions)):
         fits = (side for side in {*tiles, 1, 2, 4, 8, 16, 32, 64, 128}
                 if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
         found.setdefault(max(fits), []).append(i)
@@ -744,36 +744,13 @@ def right_at(
     return bool(known.get(shape))
 
 
-def enough(
-    known: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None
-) -> Mapping[int, list[int]]:
-    """Multiples at which the kernel is always right, although it is at others, too: each as small
-    as can be beside the others. run: if more may be tried than what is known."""
-    count = 1 if bench.signature.square else len(next(iter(known)).dimensions)
-    sides = [1 if i == 0 and bench.signature.open_rows else WIDE * 2 for i in range(count)]
-
-    def found() -> dict[int, list[int]]:
-        return {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
-
-    def holds() -> bool:
-        fine = all(right for shape, right in known.items() if fit(shape, found()))
-        least = fresh(found(), 0, bench)[:1] if fine and run else ()
-        return fine and all(right_at(one, known, run) for one in least)
-
-    for i in range(count if holds() else 0):
-        while sides[i] > 1 and holds():
-            sides[i] //= 2
-        sides[i] *= 1 if holds() else 2
-    return found() if holds() else {}
-
-
 def multiples_from(
     shapes: Mapping[Shape, bool | str], bench: Bench
 ) -> tuple[Mapping[int, list[int]], int]:
     """The same, or else those from so many terms of a sum on as one has where the kernel is right,
     and this number: it may read a tile before it looks how many there are."""
     found, right = multiples(shapes, bench), told_apart(shapes)[0]
-    if found or bench.signature.square or not right or len(right[0].dimensions) < 3:
+    if found or bench.square or not right or len(right[0].dimensions) < 3:
         return found, 0
     least = min(shape.dimensions[2] for shape in right)
     many = {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
@@ -781,22 +758,42 @@ def multiples_from(
 
 
 def conditions(
-    shapes: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None = None
+    known: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None = None
 ) -> tuple[Mapping[int, list[int]], int]:
-    """The same, or the smallest multiples that are enough."""
-    found, least = multiples_from(shapes, bench)
-    other = bool(found) or not any(shapes.values()) or rule_beyond(shapes, bench)
-    return (found, least) if other else (enough(shapes, bench, run), 0)
+    """The same, or multiples at which the kernel is always right, although it is at others, too:
+    each as small as can be beside the others. run: if more may be tried than what is known."""
+    told, least = multiples_from(known, bench)
+    if not told and (not any(known.values()) or rule_beyond(known, bench)):
+        return told, least
+    least *= bool(told)
+    count = 1 if bench.square else len(next(iter(known)).dimensions)
+    most = [1 if told or i < bench.signature.open_rows else 2 * WIDE for i in range(count)]
+    sides = [next((one for one in told if i in told[one]), most[i]) for i in range(count)]
+
+    def found() -> dict[int, list[int]]:
+        return {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
+
+    def holds() -> bool:
+        fine = all(right for one, right in known.items()
+                   if fit(one, found()) and one.dimensions[-1] >= least)  # fmt: skip
+        first = fresh(found(), least, bench)[: fine and bool(run)]
+        return fine and all(right_at(one, known, run) for one in first)
+
+    for i in range(count if holds() else 0):
+        while sides[i] % 2 == 0 and holds():
+            sides[i] //= 2
+        sides[i] *= 1 if holds() else 2
+    return (found() if holds() else {}), least
 
 
 def fresh(found: Mapping[int, list[int]], least: int, bench: Bench) -> list[Shape]:
     """Shapes that are such multiples and nothing more, by odd numbers of them, from so many terms
     on, at which a kernel has to be right that is right at all."""
-    square = bench.signature.square
-    sides = [next((one for one in found if i * (not square) in found[one]), FREE) for i in range(3)]
+    sides = [next((one for one in found if i * (not bench.square) in found[one]), FREE)
+             for i in range(3)]  # fmt: skip
     shapes = []
     for times in ODD if found else ():
-        m, n, k = (side * (1 if side > WIDE else many)
+        m, n, k = (side * (1 + many // 5 if side > WIDE else many)
                    for side, many in zip(sides, times, strict=True))  # fmt: skip
         symmetric = bench.signature.operation.symmetric
         shapes.append(bench.shape(n, n, m) if symmetric else bench.shape(m, n, max(k, least)))
@@ -825,40 +822,20 @@ def with_multiple(
             for one in mistakes]  # fmt: skip
 
 
-def between(
-    shapes: Mapping[Shape, bool | str], bench: Bench, end: float
-) -> dict[Shape, bool | str]:
-    """Whether the kernel is right, at shapes too that show if less than such a multiple suffices:
-    half of it, alone and beyond the smallest one, and so on, until the time `end`."""
-    tried = dict[Shape, bool | str]()
-    if not any(shapes.values()):
-        return {**shapes}
-    right = told_apart(shapes)[0]
-    only = all(shape.square for shape in right)  # then of all dimensions together
-    known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
+def between(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, bool | str]:
+    """Whether the kernel is right, at shapes too that show which multiples are enough, and from how
+    many terms on; of one that is right at squares alone at more of these, too."""
+    known, right = {**shapes}, told_apart(shapes)[0]
+    if not right:
+        return known
+    if not bench.square and all(shape.square for shape in right):
+        squares = {shape: fine for shape, fine in shapes.items() if shape.square}
+        known |= between(squares, replace(bench, squares=True))
+    found, terms = multiples_from(known, bench)
     least = min(right, key=lambda one: one.operations)
-    found, many = multiples_from(known, bench)
-    if many:
-        terms = least.dimensions[2]
-        while found and terms > 1 and time.monotonic() < end:
-            shape = replace(least, k=(terms := terms // 2))
-            tried[shape] = bench.run(shape).right
-            if not tried[shape]:
-                break
-    tied = {**bench.signature.fixed, **bench.signature.tied}
-    for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
-        name = least.__match_args__[i]
-        alike = least.__match_args__ if only else (name,)
-        while name not in tied and side % 2 == 0 and time.monotonic() < end:
-            side //= 2
-            two = [replace(least, **dict.fromkeys(alike, extent))
-                   for extent in (side, least.dimensions[i] + side)]  # fmt: skip
-            fine = {shape: bench.run(shape).right for shape in two}
-            if not all(fine.values()):
-                break
-            tried |= fine
-    known = {**shapes, **tried}
-    for _ in range(MOST_STRONGER):  # what holds at these may hold at others of them by chance
+    while found and terms > 1 and right_at(least, known, bench.run):
+        least = replace(least, k=(terms := terms // 2))
+    for _ in range(MOST_STRONGER):  # what holds at these may do so by chance
         told = fresh(*conditions(known, bench, bench.run), bench)
         if all(right_at(one, known, bench.run) for one in told):
             break
