@@ -286,10 +286,6 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
-    "a block that is too large at the program's own size": (
-        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
-        + "int main() { int n = 2000; "
-        "f<<<n, n>>>(0, 0, 0, n); }", "", "too many threads, line 9, at 2000x2000x2000"),
     "a grid that is too high at the program's own size": (
         kernel().replace(ROW, "blockIdx.y") + "int main() { int n = 1 << 18; "
         "f<<<dim3(n / 8, n), 8>>>(0, 0, 0, n); }", "", "too many blocks, line 9, at 262144x"),
@@ -943,9 +939,6 @@ VERDICTS |= {
         + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "", "uninitialised C"),
     "a C that the kernel adds to by another name": (kernel(c="P[i * n + j] += sum; //").replace(
         "    int i", "    float *P = C;\n    int i", 1), "", "f is correct(?s:.*)adds to C, which"),
-    "a C that no launch of the file takes": (
-        rectangular(c="C[i * n + j] += sum; //") + "void g() { cudaMalloc(0, 4); }", "",
-        "f is correct(?s:.*)adds to C, which its caller has to clear"),
     "only blocks that cover a side of constants, or half of it, which are made small": (
         "#define n 512\n" + "".join(
             f"__global__ void {f}({MATRICES}) {{ {BY_ONE_INDEX.format('i', index, 'j')}"
@@ -958,9 +951,6 @@ VERDICTS |= {
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
     "structs of which a program has squares alone": (
         SQUARE_STRUCTS, "m=A.height n=A.height k=A.height", "f is correct(?s:.*)257x257x257"),
-    "a tile in an array of one dimension": (
-        WIDE_TILE.replace("line[256]", "line[2 * 256]"), "",
-        "f is correct(?s:.*)256x256x256 alone"),
     "sizes beside numbers about shared memory": (
         "const int SIZE_K = 512, SIZE_N = 512, SIZE_M = 512, shared_mem_k = 8, iter_shared = 2;\n"
         + kernel(MATRICES, "A[i * SIZE_K + p]", "B[p * SIZE_N + j]", "C[i * SIZE_N + j]", "SIZE_M",
@@ -996,12 +986,6 @@ VERDICTS |= {
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
         "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n);"
         "}", "", "f is correct(?s:.*)adds to C, which the program clears before"),
-    "a tile whose multiple is smaller than the shapes": (
-        rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
-        "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
-    "squares alone, of which a tile is wide": (
-        rectangular(a="A[i * n + p]", k="k / 64 * 64"), "",
-        "f is not correct except at square multiples of 64:"),
     "a grid of numbers for a size that was made small": (
         "#define STATIC_SIZE 4096\n" + FIXED.replace("N", "STATIC_SIZE") +
         "int main() { dim3 g(2, 2), b(8, 8); f<<<g, b>>>(0, 0, 0); }", "",
@@ -1031,9 +1015,6 @@ VERDICTS |= {
         "f is correct(?s:.*)28×28×1 blocks of 4×4×1 threads"),
     "a number of a struct that is said": (
         of_structs("step", "int step; "), "A.step=k B.step=n C.step=n", "f is correct"),
-    "a grid of numbers that leaves most of a large C": (
-        "#define N 256\n" + UNGUARDED + "void go() { f<<<dim3(1, N / 16), dim3(16, 16)>>>(0, 0, 0);"
-        " }", "", "grid too small(?s:.*)1×8×1 blocks, where 8×8×1 would do"),
     "a sum in half of one element near 0": (
         "#include <cuda_fp16.h>\n" + rectangular(parameters=SHAPE.replace("float", "half"),
         kind="half") + "void go(int m, int n, int k) { f<<<dim3((n + 31) / 32, (m + 31) / 32), "
@@ -1051,10 +1032,6 @@ VERDICTS |= {
     "a block as large as the only C": (
         "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
         ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
-    "wide loads of rows that have no such multiple": (
-        rectangular(b="B[p * n + j] + (j / 4 * 4 + 3 < n ? 0 * reinterpret_cast<const float4*>"
-        "(B + p * n + j / 4 * 4)->x : 0)"), "",
-        "f is not correct except where n is a multiple of 4"),
     "an exchanged grid at multiples alone": (
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
@@ -1111,11 +1088,6 @@ VERDICTS |= {
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "void go(float* A, float* B, "
         "float* C, int n) { int s = (n + 7) / 8; f<<<dim3(8, 8), dim3(s, s)>>>(A, B, C, n); }", "",
         "except where n is a multiple of 8, up to 256: too many threads"),
-    "a block as large as a C whose size nobody knows": (
-        f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
-        "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"
-        "void go(int n) { f<<<1, dim3(n, n)>>>(0, 0, 0, n); }", "",
-        "too many threads(?!(?s:.*)guessed)(?s:.*)as in line 2"),
     "a macro of one letter, and structs": ("#define T 8\n" + of_structs(), "", "f is correct"),
     "the size of a warp, as CUDA has it": (
         f"const int warpSize = 32;\n{kernel(k='n + 0 * warpSize')}", "", "f is correct"),
@@ -1310,10 +1282,6 @@ QUESTIONS = {
     "one block, of which nobody says how large C is": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
         + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
-    "a grid that nobody knows": (
-        kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
-        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
-        "fails with a guessed grid"),
     "a part of the terms for each block along z, of a grid that nobody says": (
         rectangular(c="atomicAdd(&C[i * n + j], sum); //").replace("p = 0;", "p = blockIdx.z * 32;")
         .replace("p < k", "p < min(k, 32 + 32 * (int)blockIdx.z)"), "no program here launches it"),

@@ -75,7 +75,7 @@ from matmul_sweep.classroom.signature import (
 )
 from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
@@ -344,16 +344,16 @@ def with_share(
     source: Source, kernel: Kernel, sizes: Mapping[str, int], small: Mapping[str, int]
 ) -> Source:
     """The source whose only block has, for its number of threads, the share of a constant that it
-    covers, or of the only one, if the kernel counts on no such number: so that it is made small as
+    covers, or of the largest, if the kernel counts on no such number: so that it is made small as
     well, down to a warp."""
     names = {value: name for name, value in sizes.items() if name in source.names}
 
     def share(one: re.Match[str]) -> str:
         threads = int(one[2])
         value = threads if threads in names else max(names)
-        told = value != threads and (len(names) > 1 or threads * small[names[value]] < WARP * value)
-        counts = told or re.search(rf"\b{threads}\b", kernel.body)
-        return one[0] if counts else f"{one[1]}{names[value]} * {threads} / {value}"
+        few = value != threads and threads * small[names[value]] < WARP * value
+        kept = few or re.search(rf"\b{threads}\b", kernel.body)
+        return one[0] if kept else f"{one[1]}{names[value]} * {threads} / {value}"
 
     only = r"(<<<\s*1\s*,\s*)(\d+)\b(?=\s*>>>)"
     return replace(source, text=re.sub(only, share, source.text)) if names else source
@@ -492,10 +492,11 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     squares &= {one.kind for one in verdict.mistakes} == {"elements not written"}
     if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
         return True  # its grid is known at squares alone
-    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
+    (found, least), grid = conditions({**shapes}, bench), bench.launch.at(own).grid
     of_launch = [one.kind in OF_LAUNCH for one in verdict.mistakes]
-    if found:  # but one that minds edges is meant for other sizes, too
-        return fit(own, found) and (all(of_launch) or not minds_edges(bench))
+    fits = fit(own, found) and own.dimensions[-1] >= least
+    if found and (fits or multiples(shapes, bench)):  # but edges are minded for other sizes, too
+        return fits and (all(of_launch) or not minds_edges(bench))
     made_for_it = of_launch[0] and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows and not minds_edges(bench)  # m is in its grid alone
     made_for_it = made_for_it or exchanged_for_square(shapes, bench, own)
@@ -672,7 +673,7 @@ def rule_of(shapes: dict[Shape, bool | str], bench: Bench) -> str:
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    found, least = multiples_from(shapes, bench)
+    found, least = conditions(shapes, bench)
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
     if all(shape.square for shape in wide):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
@@ -683,7 +684,6 @@ def rule_of(shapes: dict[Shape, bool | str], bench: Bench) -> str:
             return "it is right at square shapes only"
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
-    found, least = conditions(shapes, bench)
     if not all(map(shapes.get, fresh(found, least, bench))):
         return ""
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
@@ -693,8 +693,7 @@ def rule_of(shapes: dict[Shape, bool | str], bench: Bench) -> str:
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    most = largest(found, bench)
-    limit = f", up to {most}" * bool(most)
+    limit = f", up to {most}" if (most := largest(found, bench)) else ""
     return f"it is right where {said}{terms}{limit}" if said else ""
 
 
@@ -744,31 +743,24 @@ def right_at(
     return bool(known.get(shape))
 
 
-def multiples_from(
-    shapes: Mapping[Shape, bool | str], bench: Bench
-) -> tuple[Mapping[int, list[int]], int]:
-    """The same, or else those from so many terms of a sum on as one has where the kernel is right,
-    and this number: it may read a tile before it looks how many there are."""
-    found, right = multiples(shapes, bench), told_apart(shapes)[0]
-    if found or bench.square or not right or len(right[0].dimensions) < 3:
-        return found, 0
-    least = min(shape.dimensions[2] for shape in right)
-    many = {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
-    return multiples(many, bench), least
-
-
 def conditions(
     known: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None = None
 ) -> tuple[Mapping[int, list[int]], int]:
-    """The same, or multiples at which the kernel is always right, although it is at others, too:
-    each as small as can be beside the others. run: if more may be tried than what is known."""
-    told, least = multiples_from(known, bench)
-    if not told and (not any(known.values()) or rule_beyond(known, bench)):
-        return told, least
-    least *= bool(told)
-    count = 1 if bench.square else len(next(iter(known)).dimensions)
-    most = [1 if told or i < bench.signature.open_rows else 2 * WIDE for i in range(count)]
-    sides = [next((one for one in told if i in told[one]), most[i]) for i in range(count)]
+    """Such multiples; or else those from so many terms of a sum on as one has where the kernel is
+    right, and this number: it may read a tile before it looks how many there are; or else those at
+    which it is always right, although it is at others, too. Each is as small as can be beside the
+    others. run: if more may be tried than what is known."""
+    told, least, right = multiples(known, bench), 0, told_apart(known)[0]
+    if not (told or bench.square) and len(right[0].dimensions) > 2:
+        least = min(shape.dimensions[2] for shape in right)
+        many = {shape: fine for shape, fine in known.items() if shape.dimensions[2] >= least}
+        told = multiples(many, bench)
+    if not told and rule_beyond(known, bench):
+        return {}, 0
+    least, count = least * bool(told), 1 if bench.square else len(right[0].dimensions)
+    sides = [next((one for one in told if i in told[one]),
+                  1 if told or i < bench.signature.open_rows else 2 * WIDE)
+             for i in range(count)]  # fmt: skip
 
     def found() -> dict[int, list[int]]:
         return {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
@@ -780,7 +772,7 @@ def conditions(
         return fine and all(right_at(one, known, run) for one in first)
 
     for i in range(count if holds() else 0):
-        while sides[i] % 2 == 0 and holds():
+        while sides[i] % (2 * bench.launch.multiple) == 0 and holds():
             sides[i] //= 2
         sides[i] *= 1 if holds() else 2
     return (found() if holds() else {}), least
@@ -795,8 +787,8 @@ def fresh(found: Mapping[int, list[int]], least: int, bench: Bench) -> list[Shap
     for times in ODD if found else ():
         m, n, k = (side * (1 + many // 5 if side > WIDE else many)
                    for side, many in zip(sides, times, strict=True))  # fmt: skip
-        symmetric = bench.signature.operation.symmetric
-        shapes.append(bench.shape(n, n, m) if symmetric else bench.shape(m, n, max(k, least)))
+        k = m if bench.signature.operation.symmetric else k + ceil_div(least, sides[2]) * sides[2]
+        shapes.append(bench.shape(m, n, k))
     return [one for one in dict.fromkeys(shapes) if bench.is_cheap(one)]
 
 
@@ -831,7 +823,7 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, boo
     if not bench.square and all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         known |= between(squares, replace(bench, squares=True))
-    found, terms = multiples_from(known, bench)
+    found, terms = conditions(known, bench)
     least = min(right, key=lambda one: one.operations)
     while found and terms > 1 and right_at(least, known, bench.run):
         least = replace(least, k=(terms := terms // 2))
