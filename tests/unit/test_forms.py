@@ -1073,7 +1073,7 @@ VERDICTS |= {
         rectangular().replace(ROW, f"({COL}) / n").replace(f"{COL};", f"({COL}) % n;").replace(
             "    if (i >= m || j >= n) return;\n", "") + "void go(float* A, float* B, float* C, "
         "int m, int n, int k) { f<<<(m * n + 255) / 256, 256>>>(A, B, C, m, n, k); }", "",
-        "right where n is a multiple of 64 and m is a multiple of 4"),
+        "right where m is a multiple of 4 and n is a multiple of 64"),
     "an allocation of another length than the kernel takes": (
         rectangular(parameters=f"{MATRICES}, int m, int n", a="A[i * m + p]", k="m")
         + "int main() { int *A, *B, *C, m = 48, h = 16, n = 32; cudaMalloc(&A, 4 * m * h); "

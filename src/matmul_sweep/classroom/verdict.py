@@ -763,13 +763,12 @@ def conditions(
              for i in range(count)]  # fmt: skip
 
     def found() -> dict[int, list[int]]:
-        return {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
+        return {one: [i for i in range(count) if sides[i] == one] for one in sides if one > 1}
 
     def holds() -> bool:
         fine = all(right for one, right in known.items()
                    if fit(one, found()) and one.dimensions[-1] >= least)  # fmt: skip
-        first = fresh(found(), least, bench)[: fine and bool(run)]
-        return fine and all(right_at(one, known, run) for one in first)
+        return fine and all(right_at(one, known, run) for one in fresh(found(), least, bench)[:1])
 
     for i in range(count if holds() else 0):
         while sides[i] % (2 * bench.launch.multiple) == 0 and holds():
@@ -823,7 +822,7 @@ def between(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, boo
     if not bench.square and all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         known |= between(squares, replace(bench, squares=True))
-    found, terms = conditions(known, bench)
+    found, terms = conditions(known, bench, bench.run)
     least = min(right, key=lambda one: one.operations)
     while found and terms > 1 and right_at(least, known, bench.run):
         least = replace(least, k=(terms := terms // 2))
