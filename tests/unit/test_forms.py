@@ -101,7 +101,7 @@ ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
 UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
 OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
-COPIED = "cudaMalloc(&d, 4); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
+COPIED = "cudaMalloc(&d, 1024); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
 EVERY_SIDE = f"""__global__ void f({SQUARE})
 {{
     for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{

@@ -225,9 +225,8 @@ def signature_of(
 def same_by_guard(kernel: Kernel, numbers: set[str], settings: Mapping[str, str]) -> dict[str, str]:
     """Those of the numbers without which a kernel has another one, because it leaves where the two
     differ; but none of which a setting speaks."""
-    told = (two[:: -1 if two[0] in settings.values() else 1]
-            for two in LEAVES_UNLIKE.findall(kernel.body) if {*two} <= numbers)  # fmt: skip
-    return dict(told)
+    found = (two for two in LEAVES_UNLIKE.findall(kernel.body) if {*two} <= numbers)
+    return dict(two[:: -1 if two[0] in settings.values() else 1] for two in found)
 
 
 def parameters_of(

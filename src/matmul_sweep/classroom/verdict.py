@@ -95,6 +95,8 @@ FREE = 7  # in the place of a multiple, where any size will do
 MOST_STRONGER = 4  # times that a rule is tried, and made stronger
 FAR = 1024  # of a multiple, a size that few kernels see
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
+Known = dict[Shape, bool | str]  # whether the kernel is right at a shape
+Tries = Callable[[Shape], Run] | None
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
@@ -668,7 +670,7 @@ def smallest(
     return mistake
 
 
-def rule_of(shapes: dict[Shape, bool | str], bench: Bench) -> str:
+def rule_of(shapes: Known, bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple and was tried."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
@@ -734,18 +736,14 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     return {} if any(fit(shape, found) for shape in wrong) else found
 
 
-def right_at(
-    shape: Shape, known: dict[Shape, bool | str], run: Callable[[Shape], Run] | None
-) -> bool:
+def right_at(shape: Shape, known: Known, run: Tries) -> bool:
     """Whether the kernel is right at a shape, which is tried if it is not known yet."""
     if shape not in known and run:
         known[shape] = run(shape).right
     return bool(known.get(shape))
 
 
-def conditions(
-    known: dict[Shape, bool | str], bench: Bench, run: Callable[[Shape], Run] | None = None
-) -> tuple[Mapping[int, list[int]], int]:
+def conditions(known: Known, bench: Bench, run: Tries = None) -> tuple[dict[int, list[int]], int]:
     """Such multiples; or else those from so many terms of a sum on as one has where the kernel is
     right, and this number: it may read a tile before it looks how many there are; or else those at
     which it is always right, although it is at others, too. Each is as small as can be beside the
@@ -813,7 +811,7 @@ def with_multiple(
             for one in mistakes]  # fmt: skip
 
 
-def between(shapes: Mapping[Shape, bool | str], bench: Bench) -> dict[Shape, bool | str]:
+def between(shapes: Known, bench: Bench) -> Known:
     """Whether the kernel is right, at shapes too that show which multiples are enough, and from how
     many terms on; of one that is right at squares alone at more of these, too."""
     known, right = {**shapes}, told_apart(shapes)[0]
