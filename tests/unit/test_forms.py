@@ -101,7 +101,7 @@ ELSEWHERE = "#define N 96\n#define M 64\n#define K 160\n" + kernel(
 UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
 OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
-COPIED = "cudaMalloc(&d, 4); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
+COPIED = "cudaMalloc(&d, 1024); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
 EVERY_SIDE = f"""__global__ void f({SQUARE})
 {{
     for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
@@ -286,10 +286,6 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
-    "a block that is too large at the program's own size": (
-        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
-        + "int main() { int n = 2000; "
-        "f<<<n, n>>>(0, 0, 0, n); }", "", "too many threads, line 9, at 2000x2000x2000"),
     "a grid that is too high at the program's own size": (
         kernel().replace(ROW, "blockIdx.y") + "int main() { int n = 1 << 18; "
         "f<<<dim3(n / 8, n), 8>>>(0, 0, 0, n); }", "", "too many blocks, line 9, at 262144x"),
@@ -929,23 +925,18 @@ VERDICTS |= {
         + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "", "uninitialised C"),
     "a C that the kernel adds to by another name": (kernel(c="P[i * n + j] += sum; //").replace(
         "    int i", "    float *P = C;\n    int i", 1), "", "f is correct(?s:.*)adds to C, which"),
-    "a C that no launch of the file takes": (
-        rectangular(c="C[i * n + j] += sum; //") + "void g() { cudaMalloc(0, 4); }", "",
-        "f is correct(?s:.*)adds to C, which its caller has to clear"),
-    "only blocks that cover a side of constants, which are made small": (
+    "only blocks that cover a side of constants, or half of it, which are made small": (
         "#define n 512\n" + "".join(
             f"__global__ void {f}({MATRICES}) {{ {BY_ONE_INDEX.format('i', index, 'j')}"
             f"void go_{f}(float* A, float* B, float* C) {{ {f}<<<1, {side}>>>(A, B, C); }}\n"
             for f, index, side in (("f", COL, "n"), ("g", "threadIdx.x", "n"),
-                                   ("h", "threadIdx.x", "512"))), "",
-        "f is correct\n(?s:.*)g is correct\n(?s:.*)h is correct\n"),
+                                   ("h", "threadIdx.x", "512"), ("w", "threadIdx.x", "256"))), "",
+        "f is correct\n(?s:.*)g is correct\n(?s:.*)h is correct\n(?s:.*)w is not correct: "
+        "elements not written(?s:.*)those of rows 64 to 127"),
     "structs for the device, made of the host's": (
         of_structs() + ON_DEVICE, "", "f is correct(?s:.*)9×16×1 blocks(?!(?s:.*)guessed grid)"),
     "structs of which a program has squares alone": (
         SQUARE_STRUCTS, "m=A.height n=A.height k=A.height", "f is correct(?s:.*)257x257x257"),
-    "a tile in an array of one dimension": (
-        WIDE_TILE.replace("line[256]", "line[2 * 256]"), "",
-        "f is correct(?s:.*)256x256x256 alone"),
     "sizes beside numbers about shared memory": (
         "const int SIZE_K = 512, SIZE_N = 512, SIZE_M = 512, shared_mem_k = 8, iter_shared = 2;\n"
         + kernel(MATRICES, "A[i * SIZE_K + p]", "B[p * SIZE_N + j]", "C[i * SIZE_N + j]", "SIZE_M",
@@ -982,12 +973,6 @@ VERDICTS |= {
         "int main() { float* c; int n = 16; fill<<<n, n>>>(c, n); "
         "f<<<1, dim3(n, n)>>>(0, 0, (float *)c, n); }", "",
         "f is correct(?s:.*)adds to C, which the program clears or fills before"),
-    "a tile whose multiple is smaller than the shapes": (
-        rectangular(k="k / 4 * 4").replace("    if (i >= m || j >= n) return;\n", ""),
-        "block=32x32", "except where m and n are multiples of 32 and k is a multiple of 4:"),
-    "squares alone, of which a tile is wide": (
-        rectangular(a="A[i * n + p]", k="k / 64 * 64"), "",
-        "f is not correct except at square multiples of 64:"),
     "a grid of numbers for a size that was made small": (
         "#define STATIC_SIZE 4096\n" + FIXED.replace("N", "STATIC_SIZE") +
         "int main() { dim3 g(2, 2), b(8, 8); f<<<g, b>>>(0, 0, 0); }", "",
@@ -1017,9 +1002,6 @@ VERDICTS |= {
         "f is correct(?s:.*)28×28×1 blocks of 4×4×1 threads"),
     "a number of a struct that is said": (
         of_structs("step", "int step; "), "A.step=k B.step=n C.step=n", "f is correct"),
-    "a grid of numbers that leaves most of a large C": (
-        "#define N 256\n" + UNGUARDED + "void go() { f<<<dim3(1, N / 16), dim3(16, 16)>>>(0, 0, 0);"
-        " }", "", "grid too small(?s:.*)1×8×1 blocks, where 8×8×1 would do"),
     "a sum in half of one element near 0": (
         "#include <cuda_fp16.h>\n" + rectangular(parameters=SHAPE.replace("float", "half"),
         kind="half") + "void go(int m, int n, int k) { f<<<dim3((n + 31) / 32, (m + 31) / 32), "
@@ -1037,10 +1019,6 @@ VERDICTS |= {
     "a block as large as the only C": (
         "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
         ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
-    "wide loads of rows that have no such multiple": (
-        rectangular(b="B[p * n + j] + (j / 4 * 4 + 3 < n ? 0 * reinterpret_cast<const float4*>"
-        "(B + p * n + j / 4 * 4)->x : 0)"), "",
-        "f is not correct except where n is a multiple of 4"),
     "an exchanged grid at multiples alone": (
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
@@ -1089,11 +1067,30 @@ int main() {{ int rows = N, cols = N; f<<<dim3(cols, rows), 1>>>(0, 0, 0, rows, 
 }  # fmt: skip
 
 VERDICTS |= {
-    "a block as large as a C whose size nobody knows": (
-        f"__global__ void f({SQUARE}) {{ int i = threadIdx.y, j = threadIdx.x; float sum = 0; for ("
-        "int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j]; C[i * n + j] = sum; }\n"
-        "void go(int n) { f<<<1, dim3(n, n)>>>(0, 0, 0, n); }", "",
-        "too many threads(?!(?s:.*)guessed)(?s:.*)as in line 2"),
+    "a batch on x, columns on y and rows on z of a grid that nobody says": (
+        rectangular(a="A[b * m * k + i * k + p]", b="B[b * k * n + p * n + j]").replace(
+            "int i = blockIdx.y", "int b = blockIdx.x, i = blockIdx.z").replace(
+            COL, COL.replace("Idx.x *", "Idx.y *")), "",
+        "f is correct(?s:.*)blockIdx.y runs along the columns of C, blockIdx.z along its rows"),
+    "a rule that holds at some multiples only by chance": (
+        rectangular().replace(ROW, f"({COL}) / n").replace(f"{COL};", f"({COL}) % n;").replace(
+            "    if (i >= m || j >= n) return;\n", "") + "void go(float* A, float* B, float* C, "
+        "int m, int n, int k) { f<<<(m * n + 255) / 256, 256>>>(A, B, C, m, n, k); }", "",
+        "right where m is a multiple of 4 and n is a multiple of 64"),
+    "an allocation of another length than the kernel takes": (
+        rectangular(parameters=f"{MATRICES}, int m, int n", a="A[i * m + p]", k="m")
+        + "int main() { int *A, *B, *C, m = 48, h = 16, n = 32; cudaMalloc(&A, 4 * m * h); "
+        "cudaMalloc(&B, 4 * h * n); cudaMalloc(&C, 4 * m * n); "
+        "f<<<dim3(2, 3), dim3(16, 16)>>>(A, B, C, m, n); }", "",
+        "not correct: out of bounds(?s:.*)`4 . m . h`, 3072 bytes, for A; the kernel takes m×m"),
+    "a size that is another one, or the kernel leaves": (
+        kernel(f"{MATRICES}, int u, int v, int w, int x", "A[i * u + p]", "B[p * w + j]",
+               "C[i * w + j]", "v", "w", "u").replace("    int i", "if (u != x) return; int i"), "",
+        "f is correct(?s:.*)A is v×u and B is u×w .m=v n=w k=u."),
+    "a block that grows beyond what a GPU launches": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "void go(float* A, float* B, "
+        "float* C, int n) { int s = (n + 7) / 8; f<<<dim3(8, 8), dim3(s, s)>>>(A, B, C, n); }", "",
+        "except where n is a multiple of 8, up to 256: too many threads"),
     "a macro of one letter, and structs": ("#define T 8\n" + of_structs(), "", "f is correct"),
     "the size of a warp, as CUDA has it": (
         f"const int warpSize = 32;\n{kernel(k='n + 0 * warpSize')}", "", "f is correct"),
@@ -1291,10 +1288,9 @@ QUESTIONS = {
     "one block, of which nobody says how large C is": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x")
         + SCAN + RUN_SCAN, "Say for instance most_rows=16 most_columns=16 after"),
-    "a grid that nobody knows": (
-        kernel(m="n / 2 * 2") + "void go(float* A, float* B, float* C, int n, int g) "
-        "{ f<<<dim3(g, g), dim3(8, 8)>>>(A, B, C, n); }",
-        "fails with a guessed grid"),
+    "a part of the terms for each block along z, of a grid that nobody says": (
+        rectangular(c="atomicAdd(&C[i * n + j], sum); //").replace("p = 0;", "p = blockIdx.z * 32;")
+        .replace("p < k", "p < min(k, 32 + 32 * (int)blockIdx.z)"), "no program here launches it"),
     "a grid that only large matrices have along z": (
         kernel().replace(COL, "(blockIdx.z * gridDim.x + blockIdx.x) * 16 + threadIdx.x").replace(
         " || j >= n", "") + "void go(float* A, float* B, float* C, int n) { int w = n / 1024 * 256;"
@@ -1649,3 +1645,8 @@ def test_a_slow_launch_is_not_endless(hand_in: Path, monkeypatch: pytest.MonkeyP
     hand_in.write_text(kernel())
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status in ("correct", UNSURE)
+    whole = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {"
+    text = re.sub(r"int i = .*\n.*return;", whole, kernel())
+    hand_in.write_text(f"{text}}}\nvoid go(int n) {{ f<<<4000, 4>>>(0, 0, 0, n); }}")
+    (verdict,) = judge_all(hand_in, {})
+    assert {one.kind for one in verdict.mistakes} == {"race"}

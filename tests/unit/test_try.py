@@ -114,7 +114,7 @@ VERDICTS = {
                  "block=32 tile=1x32 most_rows=1 n=k k=n", CORRECT),
     "a line of threads": (kernel(f"{COUNT}; if (i < n * n) {TAKE_I}", "1, 96"), "", CORRECT),
     "rows along x": (kernel(f"int row = {X}, col = {Y}; {GUARD} {LOOP} {STORE}", "1, dim3(8, 4)"),
-        "", f"{CORRECT}(?s:.*)8×4 threads for 8×4 elements; blockIdx.x runs along the rows"),
+        "", f"{CORRECT}(?s:.*)8×4 threads for 8×4 elements; blockIdx.y runs along the columns"),
     "counts by a step": (kernel(
         f"int step = (int){OVER_X}; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
         "", CORRECT),

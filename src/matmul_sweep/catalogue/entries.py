@@ -244,9 +244,9 @@ class Variant:
         where they take whole tiles no more than there are tiles."""
         blocks, cluster = evaluate(self.kernel.blocks, self.constants(arch)), self.cluster
         if blocks:
-            tiles = self.kernel.shares == "tiles"
-            clusters = int((CLUSTERED if tiles and cluster > 2 else 1) * blocks) // cluster
-            if tiles:
+            whole = self.kernel.shares == "tiles"
+            clusters = int((CLUSTERED if whole and cluster > 2 else 1) * blocks) // cluster
+            if whole:
                 clusters = min(clusters, self.cluster_tiles(shape))
             clusters = max(clusters, 1)
             return clusters * cluster, 1, 1

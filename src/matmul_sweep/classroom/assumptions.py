@@ -7,8 +7,9 @@ said may be meant. What a trial had to assume, and may be why it failed, is aske
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, permutations
-from operator import ge
+from operator import ge, gt
 
+from matmul_sweep.classroom.conventions import different_sides, right
 from matmul_sweep.classroom.experiments import Bench
 from matmul_sweep.classroom.launching import known_values, question_of_guess, usual_blocks
 from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake, Teller
@@ -59,7 +60,8 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
         fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
     )
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
-    asked = of_grid(bench, where, worst, was_read, shapes) if worst.kind in OF_GRID else iter(())
+    grid = worst.kind in OF_GRID or "depth" in bench.launch.guessed
+    asked = of_grid(bench, where, worst, was_read, shapes) if grid else iter(())
     asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = right_nowhere(bench.program)
@@ -72,19 +74,28 @@ def of_grid(
     bench: Bench, where: str, worst: Mistake, was_read: bool, shapes: Mapping[Shape, object]
 ) -> Iterator[UserError]:  # fmt: skip
     """Questions about the grid: that of a program which launches the kernel with one that cannot
-    be read, at least along z; how large C is, if a program launches others, and this one has one
-    block; and the block, if none that is tried computes its part of C."""
+    be read, at least along z, or of none; how large C is, if a program launches others, and this
+    one has one block; and the block, if none that is tried computes its part of C."""
     program, launch, (x, y, _) = bench.program, bench.launch, bench.launch.block
     tile = [min(side, WIDE) for side in launch.tile or ()]
-    whole = any(fine for one, fine in shapes.items() if all(map(ge, one.output, tile)))
-    if launch.possible and not whole:
+    fine = [one.output for one, right in shapes.items() if right]
+    if launch.possible and not any(all(map(ge, output, tile)) for output in fine):
         yield question_of_block(program)
     own = program.in_file
     deep = launch.depth > 1 and not launch.grid_of_file(worst.run.shape)
     known = own and own.far and own.far.grid and not deep
-    if own and not known and not launch.grid and not launch.blocks:
-        leaves = "fails with a guessed grid, because its program's is not known: what is it"
-        yield question(f"{where} {leaves}", "grid='(n+15)/16,(m+15)/16'")
+    guessed = "grid" in launch.guessed and not any(all(map(gt, output, tile)) for output in fine)
+    guessed = guessed and "blockIdx" in program.kernel.body and not bench.signature.fixed
+    if guessed:
+        shape = different_sides(bench)  # of which one block does its part
+        guessed = right(bench.run(shape, bench.first_block(shape)), whole=False)
+    along_z = "depth" in launch.guessed and not own
+    if (not known if own else guessed or along_z) and not launch.grid and not launch.blocks:
+        leaves = "its program's is not known" if own else "no program here launches it"
+        leaves = f"fails with a guessed grid, because {leaves}: what is it"
+        yield question(
+            f"{where} {leaves}", f"grid='(n+{x - 1})/{x},(m+{y - 1})/{y}{',k/32' * along_z}'"
+        )
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
         one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
         yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")

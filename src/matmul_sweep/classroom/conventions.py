@@ -228,7 +228,7 @@ def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
         m, n, k = (found.name_of(role) for role in "mnk")
         a, b = (found.name_of(role) for role in "AB")
         words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")
-        own = {p.role: p.name for p in found.parameters}
+        own = {p.role: p.name for p in reversed(found.parameters)}
         own |= {role: own[other] for role, other in found.tied.items()}
         settings += [f"{role}={own[role]}" for role in "mnk" if role in own]
     return " and ".join(words), " ".join(settings)

@@ -1,6 +1,5 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
-import itertools
 import math
 import operator
 import os
@@ -9,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
-PATIENCE = 4  # times as long for a launch that seems endless
+PATIENCE = 4  # times as long for a slow launch
 OPERATIONS_A_SECOND = 4e6
 OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
@@ -98,6 +98,11 @@ class Run:
         return [one for one in self.result.findings if one["kind"] != "unwritten"]
 
     @property
+    def slow(self) -> bool:
+        """Whether it was given up, although a single thread comes to its end."""
+        return not (self.result.ended or self.result.findings)
+
+    @property
     def endless(self) -> bool:
         return any(one["kind"] == "endless" for one in self.result.findings)
 
@@ -122,7 +127,7 @@ class Bench:
     tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
     C holds zeros before a launch, although no program in the file sees to that. dirty: whether it
     does not, although one does. built: the signature for which the executable was compiled, if the
-    program's is another by now."""
+    program's is another by now. squares: whether only square shapes are tried."""
 
     program: Program
     executable: Path
@@ -133,6 +138,12 @@ class Bench:
     built: Signature | None = None
     seed: int | None = None  # of strict grading
     narrow: bool = False
+    squares: bool = False
+
+    @property
+    def square(self) -> bool:
+        """Whether all its shapes are square."""
+        return self.signature.square or self.squares
 
     @property
     def signature(self) -> Signature:
@@ -179,10 +190,16 @@ class Bench:
             again = None if done.again is None else done.again.T
             done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
-        return self.compared(Run(
+        found = Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
             sampled=(bool(grid) and not whole) or share < 1,
-        ))  # fmt: skip
+        )  # fmt: skip
+        thread = plans.Launch((1, 1, 1), (1, 1, 1), launched.shared_bytes)
+        if found.endless and launched != thread:  # whose time is that of all threads together
+            alone = replace(self, launch=replace(self.launch, mended=lambda *_: thread))
+            if not alone.run(shape, factors=factors, patience=PATIENCE).endless:
+                found = replace(found, result=replace(done, findings=()))
+        return self.compared(found)
 
     @cached_property
     def idle(self) -> str:
@@ -402,12 +419,16 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        found, probes, own = None, list[Run](), self.launch.program
+        found, probes, own, guessed = None, list[Run](), self.launch.program, {"grid"}
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
         sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
         counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
+        code = launching.code_of(self.program.source, self.program.kernel)
+        known = self.launch.grid or (own and own.own.grid)
+        # A product of a batch may be one of any axis.
+        deeper = {"z": (1, 1, 2)} if not known and launching.uses(code, "blockIdx", "z") else {}
         for size in () if counts else sizes:
             # A kernel of which m is not known may have only squares right.
             square = size <= terms or self.signature.open_rows
@@ -417,19 +438,24 @@ class Bench:
             if probes[0].endless:
                 break
             if probes[0].result.ended and probes[0].unwritten.any():
-                probes += [bench.run(shape, grid) for grid in ((2, 1, depth), (1, 2, depth))]
-                found = tile_of(*probes) or found
+                grids = {"x": (2, 1, depth), "y": (1, 2, depth)} | deeper
+                more = {axis: bench.run(shape, grid) for axis, grid in grids.items()}
+                found = tile_of(probes[0], more) or found
+                probes += [more["x"], more["y"]]
+                if "z" in more and all(f["kind"] != "outside" for f in more["z"].result.findings):
+                    guessed |= {"depth"}
             if not found and own and own.sides:  # a larger C costs more
                 sides, along_x = own.sides
                 found, probes = (sides, COLUMNS_FIRST if along_x else ROWS_FIRST), []
             if found and EVERYTHING not in found[0]:
                 break
         columns, rows, _ = self.launch.block
-        code = launching.code_of(self.program.source, self.program.kernel)
         axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
+        guessed -= {"depth"} if "z" in order else {"grid"} if found else set()
+        launch = replace(launch, guessed=launch.guessed | guessed)
         if order == LINEAR and not own and starts_a_row(*probes[:2]):
             most = EVERYTHING, probes[0].launched.block[0]
             launch = replace(self.launch.with_tile((1, EVERYTHING), ROWS_FIRST), most=most)
@@ -451,7 +477,7 @@ class Bench:
             m = ceil_div(m, self.launch.tile[0]) * self.launch.tile[0]  # all that blocks compute
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         names, fixed = kind.__match_args__, self.signature.fixed
-        if self.signature.square:
+        if self.square:
             return kind(*[fixed.get("m", min(max(m, n, k), *self.launch.most))] * len(names))
         sides = dict(zip(names, (m, n, k) if len(names) == 3 else (k, n), strict=True)) | fixed
         return kind(*(sides[self.signature.tied.get(name, name)] for name in names))
@@ -480,7 +506,7 @@ class Bench:
         if self.signature.square:
             found.append((LONG, LONG, LONG))
         else:
-            thin = (one for one in itertools.product((1, LONG), repeat=3) if 1 in one)
+            thin = (one for one in product((1, LONG), repeat=3) if 1 in one)
             found += [one for one in thin if self.work(*one) < MANY or one.count(1) > 1]
         if self.seed is not None:
             found += strict.secret_shapes(self.seed, self.signature.square)
@@ -515,15 +541,15 @@ class Bench:
         return trials
 
     def runs(self, seconds: float) -> Iterator[Run]:
-        """A launch for each trial; after an endless one, or after so many seconds of processor
-        time, no more."""
+        """A launch for each trial; after an endless or slow one, or after so many seconds of
+        processor time, no more."""
         end = processor_seconds() + seconds
         for shape, factors in self.trials:
             run = self.run(shape, factors=factors)
-            if run.endless:  # or is it slow?
+            if run.slow:
                 run = self.run(shape, factors=factors, patience=PATIENCE)
             yield run
-            if run.endless or processor_seconds() > end:
+            if run.slow or run.endless or processor_seconds() > end:
                 return
 
     def covers(self, shape: Shape) -> bool:
@@ -609,16 +635,25 @@ def starts_a_row(alone: Run, beside: Run) -> bool:
     return more == (1, 0) and bool(alone.unwritten[0].any())
 
 
-def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:
+def tile_of(alone: Run, more: Mapping[str, Run]) -> tuple[tuple[int, int], str] | None:
     """The tile, and the order of blocks, as a square C shows it: what one block writes of it, and
-    what a second one adds, beside the first in x, or in y."""
-    if not (beside.result.ended and below.result.ended):
+    what a second one adds, beside the first along each axis of the grid."""
+    if len(more) > 2:  # one of them may be of other products, which nobody has
+        more = {axis: run for axis, run in more.items() if run.result.ended and not run.mistaken}
+    if not all(run.result.ended for run in more.values()):
         return None
-    x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
-    if x and y:
-        return tile_between(x, y, beside)
-    more = beside if x else below
-    return line_of_tiles(~alone.unwritten, ~more.unwritten, bool(x)) if x or y else None
+    found = {axis: corner(~run.unwritten & alone.unwritten) for axis, run in more.items()}
+    added = {axis: first for axis, first in found.items() if first}
+    if len(added) == 1:
+        ((axis, _),) = added.items()
+        return line_of_tiles(~alone.unwritten, ~more[axis].unwritten, axis)
+    for columns, rows in permutations(added, 2):
+        (no_row, width), (height, no_column) = added[columns], added[rows]
+        # Rows before columns: unless it is the store that has them the wrong way round.
+        turned = columns > rows and (more[rows].wrong & ~more[rows].unwritten).any()
+        if no_row == no_column == 0 < min(width, height) and not turned:
+            return (height, width), columns + rows
+    return None
 
 
 def processor_seconds() -> float:
@@ -632,32 +667,21 @@ def corner(mask: np.ndarray) -> tuple[int, int] | None:
     return (int(rows.min()), int(columns.min())) if len(rows) else None
 
 
-def tile_between(
-    x: tuple[int, int], y: tuple[int, int], beside: Run
-) -> tuple[tuple[int, int], str] | None:
-    """The tile, and the order of blocks, if the second block in x begins at `x` and in y at `y`."""
-    if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
-        return (y[0], x[1]), COLUMNS_FIRST
-    # Rows along x: unless it is the store that has them the wrong way round.
-    if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
-        return (x[0], y[1]), ROWS_FIRST
-    return None
-
-
 def line_of_tiles(
-    first: np.ndarray, two: np.ndarray, along_x: bool
+    first: np.ndarray, two: np.ndarray, axis: str
 ) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line along x or y of the grid, of which the first one, and the first
-    two, compute these elements."""
+    """The same for blocks in a line along an axis of the grid, of which the first one, and the
+    first two, compute these elements."""
     if not first.any():
         return None
-    rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
+    rows, columns = (int(first.any(axis=side).sum()) for side in (1, 0))
+    other = "y" if axis == "x" else "x"
     if first[:rows].all():
-        return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST
+        return (rows, EVERYTHING), other + axis
     if first[:, :columns].all():
-        return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
+        return (EVERYTHING, columns), axis + other
     count = int(first.sum())
-    if along_x and first.ravel()[:count].all():
+    if axis == "x" and first.ravel()[:count].all():
         return (1, count), LINEAR
-    alike = along_x and rows * columns == count and int(two.sum()) == 2 * count
+    alike = axis == "x" and rows * columns == count and int(two.sum()) == 2 * count
     return ((rows, columns), LINEAR) if alike else None

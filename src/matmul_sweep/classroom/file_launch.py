@@ -12,7 +12,7 @@ from typing import Any
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
-from matmul_sweep.classroom.signature import BATCH, Parameter, Signature
+from matmul_sweep.classroom.signature import BATCH, EXTENTS, Parameter, Signature
 from matmul_sweep.classroom.source import FOR_EDGES, Source, read
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -250,7 +250,27 @@ class FileLaunch:
         """A finding about the launch at the file's own sizes, before they were made small."""
         host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
         launched = host.launch() if host else self.own
-        return self.refusal(launched, axes="xyz") if launched else None
+        return (self.refusal(launched, axes="xyz") if launched else None) or self.too_short
+
+    @property
+    def too_short(self) -> Mapping[str, Any] | None:
+        """A finding about a matrix for which the program allocates less than the kernel takes at
+        the program's own sizes."""
+        operation, shape = self.signature.operation, self.own_shape
+        texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
+        taken = operation.sizes(shape) if shape else ()
+        for matrix, wanted in zip(operation.matrices, taken, strict=False):
+            text, names = texts.get(matrix, ""), EXTENTS[len(operation.matrices)][matrix]
+            held = self.own.members.get(f"&{text}")
+            asked = re.search(rf"&\s*{re.escape(text)}\s*,\s*([^;]*?)\)+\s*;", self.source.bare)
+            if asked and isinstance(held, int) and held < wanted:
+                name, *sides = map(self.signature.name_of, (matrix, *names))
+                what = f"the program allocates `{asked[1]}`, {held} bytes, "
+                what += f"for {name}; the kernel takes {'×'.join(sides)} elements, {wanted} bytes"
+                cure = f"allocate as much, or pass the kernel the sizes of {name}"
+                line = 1 + self.source.bare.count("\n", 0, asked.start())
+                return self.refused("out of bounds", line, what, cure)
+        return None
 
     @property
     def zeroes_c(self) -> bool:

@@ -61,7 +61,7 @@ KNOWN: Mapping[str, Callable[..., Value]] = {
 }  # fmt: skip
 # What programs call ceil_div, whose header may be missing.
 ROUNDED_UP = re.compile(r"(?i)(?:ceil|up)_?div|c_?div|i?_?div_?(?:round_?)?up")
-MEMBER = re.compile(r"\w+(?:\.|->)\w+")
+MEMBER = re.compile(r"\w+(?:\.|->)\w+|&.*")
 ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(
     r"(?:std::)?(?:unsigned|signed|size_t|(?:u_?)?(?:int\d+_t|int|long|short|char)|\s)+"
@@ -86,7 +86,8 @@ class TooLong(Exception):
 @dataclass(frozen=True)
 class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
-    dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs.
+    dynamic bytes. arguments: their texts; values: theirs; members: of structs, theirs,
+    and `&a` for the bytes that cudaMalloc gave a pointer.
     commas: grid and block as they are written, if they are comma expressions, else nothing. lines:
     where the launch is, and where the variables of its grid, its block and its shared bytes are."""
 
@@ -630,6 +631,9 @@ class Host:
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values)
+        if name.startswith("cudaMalloc") and len(values) == 2:
+            pointer, _ = texts(arguments, self.text)
+            self.set("&" + pointer.rpartition("&")[2].strip(" )"), values[1], line_of(node))
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
             return known(*values)

@@ -31,7 +31,8 @@ from matmul_sweep.process.errors import UserError
 OWN = word_set(
     "kernel block blocks grid tile shared multiple most_rows most_columns m n k order a b c"
 )
-COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
+# The axes of the grid along which blocks have other columns of C, and other rows.
+COLUMNS_FIRST, ROWS_FIRST, LINEAR = "xy", "yx", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
@@ -76,12 +77,12 @@ class Launch:
     blocks: of the grid at every shape, or 0. grid: what a setting says of its extents, as functions
     of m, n and k. most: rows and columns of C that it takes at most.
 
-    order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements, or along tiles of its rows. program: the launch in the file, which
+    order: axes of the grid, that along the columns of C and that along its rows; LINEAR if
+    x runs along its elements, or along tiles of its rows. program: the launch in the file, which
     then is the launch. fixed: its grid, if that does not depend on the shape. depth: blocks along z
     of another grid. mended: what is tried in the place of a launch that may be wrong. guessed: what
-    neither the file nor a setting says. possible: the blocks that the text allows, if it is
-    several.
+    neither the file nor a setting says, nor a trial the grid. possible: the blocks that the text
+    allows, if it is several.
     """
 
     block: tuple[int, int, int]
@@ -136,8 +137,8 @@ class Launch:
         if self.order == LINEAR:
             whole = ceil_div(shape.elements[-1], self.tile[1])  # of parts of rows
             return whole if self.tile[0] == 1 else rows * columns, 1, self.depth
-        x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
-        return x, y, self.depth
+        sides = {"z": self.depth, **dict(zip(self.order, (columns, rows), strict=True))}
+        return sides.get("x", 1), sides.get("y", 1), sides["z"]
 
     def with_tile(self, tile: tuple[int, int], order: str) -> "Launch":
         """The same with a tile. A grid of the file that does not depend on the shape is for the
@@ -148,7 +149,7 @@ class Launch:
             return known
         own = program.own.grid
         if own and order != LINEAR and tile[0] < EVERYTHING:
-            program = replace(program, rows=own[order == COLUMNS_FIRST] * tile[0])
+            program = replace(program, rows=own["xyz".index(order[1])] * tile[0])
         known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known

@@ -55,6 +55,7 @@ BARE_LETTER = re.compile(
     r"(?i)(?:(?:num|n|dim|size|len)_?)?([mnk])|([mnk])_?(?:pad(?:ded)?|dim|size|len|total|global)"
 )
 ROW_AND_COLUMN = re.compile(r"\s*\(?\s*(\w+)\s*\*\s*(\w+)\s*\)?\s*\+\s*(\w+)\s*")  # of an index
+LEAVES_UNLIKE = re.compile(r"\bif\s*\(\s*(\w+)\s*!=\s*(\w+)\s*\)\s*\{?\s*return\b")
 SAID = re.compile(r"[\dmnk+*/()-]+")  # of a number by a setting
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
@@ -194,7 +195,8 @@ def signature_of(
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
     roles |= beside_dimensions(numbers, source, kernel, said, {one.name for one in constants})
-    numbers = [name for name in numbers if name not in roles]
+    same = same_by_guard(kernel, {*numbers} - roles.keys(), settings)
+    numbers = [name for name in numbers if name not in roles.keys() | same.keys()]
     in_macros = {*re.findall(r"\w+", " ".join(source.names.values()))}
     if constants and in_macros.isdisjoint(numbers) and all(map(kernel.leaves, numbers)):
         roles |= {name: f"{UNUSED}{name}" for name in numbers}
@@ -209,7 +211,7 @@ def signature_of(
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
-    parameters = [replace(p, role=roles[p.name]) for p in parameters]
+    parameters = [replace(p, role=roles[same.get(p.name, p.name)]) for p in parameters]
     if beside_numbers:
         parameters = with_values(parameters, source, kernel, sizes)
     signature = Signature(
@@ -218,6 +220,13 @@ def signature_of(
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes)
+
+
+def same_by_guard(kernel: Kernel, numbers: set[str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of the numbers without which a kernel has another one, because it leaves where the two
+    differ; but none of which a setting speaks."""
+    found = (two for two in LEAVES_UNLIKE.findall(kernel.body) if {*two} <= numbers)
+    return dict(two[:: -1 if two[0] in settings.values() else 1] for two in found)
 
 
 def parameters_of(

@@ -5,16 +5,16 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, WARP
 from matmul_sweep.classroom import strict, syntax
 from matmul_sweep.classroom.assumptions import decisive, of_macros, storage
 from matmul_sweep.classroom.conventions import (
@@ -34,7 +34,6 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
-    COLUMNS_FIRST,
     DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
@@ -76,7 +75,7 @@ from matmul_sweep.classroom.signature import (
 )
 from matmul_sweep.classroom.source import Source, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
@@ -91,7 +90,13 @@ FEW = 8  # small shapes, which show whether a kernel needs zeros in C
 MOST_RARE = 3  # shapes at which a kernel is wrong that is right at all others
 MOST_ROUNDS = 16  # of a loop that only repeats what it does; more would look endless
 WIDE = 32  # multiples beyond which no odd number of them is tried
+ODD = ((3, 5, 3), (1, 1, 1), (1, 3, 5), (5, 1, 3))  # numbers of multiples at which a rule is tried
+FREE = 7  # in the place of a multiple, where any size will do
+MOST_STRONGER = 4  # times that a rule is tried, and made stronger
+FAR = 1024  # of a multiple, a size that few kernels see
 SQUARES = (32, 64, 128)  # sides that are multiples of the tiles of most kernels
+Known = dict[Shape, bool | str]  # whether the kernel is right at a shape
+Tries = Callable[[Shape], Run] | None
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # With one of them the launch is not the file's.
 LAUNCH_SETTINGS = {"block", "tile", "blocks", "grid", "shared"}
@@ -307,7 +312,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
-        source = with_names(source, kernel, signature.sizes).with_values(texts)
+        source = with_share(source, kernel, signature.sizes, small).with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
     for one in signature.parameters if "grid" in settings else ():
         if one.role in ("m", "n", "k") and one.name not in ("m", "n", "k"):  # a setting's are roles
@@ -338,14 +343,23 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     return Program(source, kernel, signature, launch)
 
 
-def with_names(source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> Source:
-    """The source whose only block has a constant's name for its number of threads, if that covers
-    a side and the kernel counts on no such number: so that it is made small as well."""
-    names = {str(value): name for name, value in sizes.items()
-             if name in source.names and not re.search(rf"\b{value}\b", kernel.body)}  # fmt: skip
-    only = rf"(<<<\s*1\s*,\s*)({'|'.join(names)})\b(?=\s*>>>)"
-    text = re.sub(only, lambda one: one[1] + names[one[2]], source.text) if names else source.text
-    return replace(source, text=text)
+def with_share(
+    source: Source, kernel: Kernel, sizes: Mapping[str, int], small: Mapping[str, int]
+) -> Source:
+    """The source whose only block has, for its number of threads, the share of a constant that it
+    covers, or of the largest, if the kernel counts on no such number: so that it is made small as
+    well, down to a warp."""
+    names = {value: name for name, value in sizes.items() if name in source.names}
+
+    def share(one: re.Match[str]) -> str:
+        threads = int(one[2])
+        value = threads if threads in names else max(names)
+        few = value != threads and threads * small[names[value]] < WARP * value
+        kept = few or re.search(rf"\b{threads}\b", kernel.body)
+        return one[0] if kept else f"{one[1]}{names[value]} * {threads} / {value}"
+
+    only = r"(<<<\s*1\s*,\s*)(\d+)\b(?=\s*>>>)"
+    return replace(source, text=re.sub(only, share, source.text)) if names else source
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
@@ -482,9 +496,10 @@ def right_as_launched(verdict: Verdict, bench: Bench) -> bool:
     squares &= {one.kind for one in verdict.mistakes} == {"elements not written"}
     if squares and not any(map(bench.launch.grid_of_file, told_apart(shapes)[1])):
         return True  # its grid is known at squares alone
-    found, grid = multiples(shapes, bench), bench.launch.at(own).grid
-    if found:
-        return fit(own, found)
+    (found, least), grid = conditions({**shapes}, bench), bench.launch.at(own).grid
+    fits = fit(own, found) and own.dimensions[-1] >= least
+    if found and (fits or multiples(shapes, bench)):
+        return fits
     of_launch = verdict.mistakes[0].kind in OF_LAUNCH
     made_for_it = of_launch and bool(min(grid[:2]) > 1 or bench.has_one_block)
     made_for_it |= bench.signature.open_rows  # m is in its grid alone
@@ -508,11 +523,12 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    slow, runs = any(run.slow for run in runs), [run for run in runs if not run.slow]
     own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
     if own and asks and own not in [run.shape for run in runs] and bench.is_cheap(own):
         runs = [*runs, bench.run(own)]
-    if runs and not any(run.right for run in runs):  # it may be made for squares, and mean it
+    if runs and not (slow or any(run.right for run in runs)):  # it may mean squares
         wide = [bench.shape(side, side, side) for side in SQUARES]
         squares = [bench.run(shape) for shape in wide if shape.square]
         sides = [one.shape.n for one in squares if one.right][:1]
@@ -548,18 +564,17 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     end = time.monotonic() + SHRINK_SECONDS
     worst = of_launch or smallest(ordered.pop(0), bench, explanation, end)
-    unaligned = any(one.kind == "misaligned access" for one in (worst, *ordered))
-    shapes |= between(shapes, bench, time.monotonic() + SHRINK_SECONDS, unaligned)
+    shapes = between(shapes, bench)
     off = [run for run in (worst.run, *wrong) if run.wrong.any() or not run.result.ended]
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
     told += (one for one in ordered if worth_telling(one, worst))
-    known = own and shapes.get(own) and bench.launch.grid_of_file(own)
-    at_own = bench.seed is None and own and known and bench.reaches(own)
+    right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
+    at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
-        rule=rule_of(shapes, bench, unaligned) or RIGHT_AT_OWN * bool(at_own),
+        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -575,7 +590,7 @@ def covered(bench: Bench) -> str:
     grid = program.own.grid
     if grid is None or launch.tile is None or launch.order == LINEAR or launch.fixed:
         return ""
-    blocks = grid[1::-1] if launch.order == COLUMNS_FIRST else grid[:2]
+    blocks = [grid["xyz".index(axis)] for axis in reversed(launch.order)]
     rows, columns = ("all" if side == EVERYTHING else many * side
                      for many, side in zip(blocks, launch.tile, strict=True))  # fmt: skip
     had = "×".join(map(str, grid))
@@ -649,13 +664,12 @@ def smallest(
     return mistake
 
 
-def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = False) -> str:
-    """Where the kernel is right, in words, if that is simple. unaligned: whether loads are that are
-    wider than an element."""
+def rule_of(shapes: Known, bench: Bench) -> str:
+    """Where the kernel is right, in words, if that is simple and was tried."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
-    found, least = multiples_from(shapes, bench)
+    found, least = conditions(shapes, bench)
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
     if all(shape.square for shape in wide):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
@@ -666,8 +680,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = 
             return "it is right at square shapes only"
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
-    if unaligned and not found:
-        found, least = enough(shapes, bench), 0
+    if not all(map(shapes.get, fresh(found, least, bench))):
+        return ""
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
     roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
@@ -675,7 +689,8 @@ def rule_of(shapes: Mapping[Shape, bool | str], bench: Bench, unaligned: bool = 
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
             f"of {side}" for side, names in named.items())  # fmt: skip
     said = " and ".join(told)
-    return f"it is right where {said}{terms}" if said else ""
+    limit = f", up to {most}" if (most := largest(found, bench)) else ""
+    return f"it is right where {said}{terms}{limit}" if said else ""
 
 
 def rule_beyond(shapes: Mapping[Shape, bool | str], bench: Bench) -> str:
@@ -707,7 +722,7 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     tiles = {*bench.launch.block[:2], *(bench.launch.tile or ())}
     found: dict[int, list[int]] = {}
     first = int(bench.signature.open_rows)  # which are multiples by the grid
-    for i in range(first, 1 if bench.signature.square else len(right[0].dimensions)):
+    for i in range(first, 1 if bench.square else len(right[0].dimensions)):
         fits = (side for side in {*tiles, 1, 2, 4, 8, 16, 32, 64, 128}
                 if not any(shape.dimensions[i] % side for shape in right))  # fmt: skip
         found.setdefault(max(fits), []).append(i)
@@ -715,28 +730,68 @@ def multiples(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, 
     return {} if any(fit(shape, found) for shape in wrong) else found
 
 
-def enough(shapes: Mapping[Shape, bool | str], bench: Bench) -> Mapping[int, list[int]]:
-    """The smallest multiples at which the kernel is always right, although it is at others, too."""
-    count = 1 if bench.signature.square else len(next(iter(shapes)).dimensions)
-    for sides in sorted(product((1, 2, 4, 8, 16, 32, 64), repeat=count), key=math.prod):
-        found = {side: [i for i in range(count) if sides[i] == side] for side in {*sides} - {1}}
-        fits = [fine for shape, fine in shapes.items() if fit(shape, found)]
-        if all(fits) and fits.count(True) >= FEW // 2:
-            return found
-    return {}
+def right_at(shape: Shape, known: Known, run: Tries) -> bool:
+    """Whether the kernel is right at a shape, which is tried if it is not known yet."""
+    if shape not in known and run:
+        known[shape] = run(shape).right
+    return bool(known.get(shape))
 
 
-def multiples_from(
-    shapes: Mapping[Shape, bool | str], bench: Bench
-) -> tuple[Mapping[int, list[int]], int]:
-    """The same, or else those from so many terms of a sum on as one has where the kernel is right,
-    and this number: it may read a tile before it looks how many there are."""
-    found, right = multiples(shapes, bench), told_apart(shapes)[0]
-    if found or bench.signature.square or not right or len(right[0].dimensions) < 3:
-        return found, 0
-    least = min(shape.dimensions[2] for shape in right)
-    many = {shape: fine for shape, fine in shapes.items() if shape.dimensions[2] >= least}
-    return multiples(many, bench), least
+def conditions(known: Known, bench: Bench, run: Tries = None) -> tuple[dict[int, list[int]], int]:
+    """Such multiples; or else those from so many terms of a sum on as one has where the kernel is
+    right, and this number: it may read a tile before it looks how many there are; or else those at
+    which it is always right, although it is at others, too. Each is as small as can be beside the
+    others. run: if more may be tried than what is known."""
+    told, least, right = multiples(known, bench), 0, told_apart(known)[0]
+    if not (told or bench.square) and len(right[0].dimensions) > 2:
+        least = min(shape.dimensions[2] for shape in right)
+        many = {shape: fine for shape, fine in known.items() if shape.dimensions[2] >= least}
+        told = multiples(many, bench)
+    if not told and rule_beyond(known, bench):
+        return {}, 0
+    least, count = least * bool(told), 1 if bench.square else len(right[0].dimensions)
+    sides = [next((one for one in told if i in told[one]),
+                  1 if told or i < bench.signature.open_rows else 2 * WIDE)
+             for i in range(count)]  # fmt: skip
+
+    def found() -> dict[int, list[int]]:
+        return {one: [i for i in range(count) if sides[i] == one] for one in sides if one > 1}
+
+    def holds() -> bool:
+        fine = all(right for one, right in known.items()
+                   if fit(one, found()) and one.dimensions[-1] >= least)  # fmt: skip
+        return fine and all(right_at(one, known, run) for one in fresh(found(), least, bench)[:1])
+
+    for i in range(count if holds() else 0):
+        while sides[i] % (2 * bench.launch.multiple) == 0 and holds():
+            sides[i] //= 2
+        sides[i] *= 1 if holds() else 2
+    return (found() if holds() else {}), least
+
+
+def fresh(found: Mapping[int, list[int]], least: int, bench: Bench) -> list[Shape]:
+    """Shapes that are such multiples and nothing more, by odd numbers of them, from so many terms
+    on, at which a kernel has to be right that is right at all."""
+    sides = [next((one for one in found if i * (not bench.square) in found[one]), FREE)
+             for i in range(3)]  # fmt: skip
+    shapes = []
+    for times in ODD if found else ():
+        m, n, k = (side * (1 + many // 5 if side > WIDE else many)
+                   for side, many in zip(sides, times, strict=True))  # fmt: skip
+        k = m if bench.signature.operation.symmetric else k + ceil_div(least, sides[2]) * sides[2]
+        shapes.append(bench.shape(m, n, k))
+    return [one for one in dict.fromkeys(shapes) if bench.is_cheap(one)]
+
+
+def largest(found: Mapping[int, list[int]], bench: Bench) -> int:
+    """The largest size of such multiples that a GPU lets the program launch; 0 without an end."""
+    program, side = bench.launch.program, math.lcm(*found)
+
+    def refused(times: int) -> bool:
+        launched = program.at(bench.shape(*[side * times] * 3)) if program else None
+        return bool(program and launched and program.refusal(launched))
+
+    return side * bisect_left(range(1, FAR), True, key=refused) if found and refused(FAR) else 0
 
 
 def with_multiple(
@@ -750,56 +805,24 @@ def with_multiple(
             for one in mistakes]  # fmt: skip
 
 
-def between(
-    shapes: Mapping[Shape, bool | str], bench: Bench, end: float, unaligned: bool = False
-) -> dict[Shape, bool]:
-    """Whether the kernel is right at shapes that show if less than such a multiple suffices: half
-    of it, alone and beyond the smallest one, and so on, until the time `end`."""
-    tried: dict[Shape, bool] = {}
-    if not any(shapes.values()):
-        return tried
-    right = told_apart(shapes)[0]
-    only = all(shape.square for shape in right)  # then of all dimensions together
-    known = {shape: fine for shape, fine in shapes.items() if shape.square or not only}
+def between(shapes: Known, bench: Bench) -> Known:
+    """Whether the kernel is right, at shapes too that show which multiples are enough, and from how
+    many terms on; of one that is right at squares alone at more of these, too."""
+    known, right = {**shapes}, told_apart(shapes)[0]
+    if not right:
+        return known
+    if not bench.square and all(shape.square for shape in right):
+        squares = {shape: fine for shape, fine in shapes.items() if shape.square}
+        known |= between(squares, replace(bench, squares=True))
+    found, terms = conditions(known, bench, bench.run)
     least = min(right, key=lambda one: one.operations)
-    found, many = multiples_from(known, bench)
-    if many:
-        terms = least.dimensions[2]
-        while found and terms > 1 and time.monotonic() < end:
-            shape = replace(least, k=(terms := terms // 2))
-            tried[shape] = bench.run(shape).right
-            if not tried[shape]:
-                break
-    if only and (fits := multiples(shapes, bench)):  # are others that are such multiples right?
-        side = math.lcm(*fits)
-        for sides in ((2, 1, 1), (1, 2, 1), (1, 1, 2)):
-            shape = bench.shape(*(side * one for one in sides))
-            if not shape.square and all(tried.values()):
-                tried[shape] = bench.run(shape).right
-    tied = {**bench.signature.fixed, **bench.signature.tied}
-    for side, i in ((side, i) for side, which in found.items() for i in which[: 1 if only else 3]):
-        name = least.__match_args__[i]
-        alike = least.__match_args__ if only else (name,)
-        while name not in tied and side % 2 == 0 and time.monotonic() < end:
-            side //= 2
-            two = [replace(least, **dict.fromkeys(alike, extent))
-                   for extent in (side, least.dimensions[i] + side)]  # fmt: skip
-            fine = {shape: bench.run(shape).right for shape in two}
-            if not all(fine.values()):
-                break
-            tried |= fine
-    for _ in range(MOST_RARE):  # is it right at oblong multiples, too?
-        known = {**shapes, **tried}
-        found = multiples(known, bench) or (enough(known, bench) if unaligned else {})
-        base = [next((side for side in found if i in found[side]), 1) for i in range(3)]
-        base = [side if side > WIDE else 3 * side for side in base]
-        oblong = (np.array(base) * (1 + np.eye(3, dtype=int))).tolist()  # one side of each is twice
-        more = [bench.shape(*sides) for sides in oblong]
-        more = [one for one in more if found and one not in known and time.monotonic() < end]
-        tried |= {one: bench.run(one).right for one in more}
-        if all(tried[one] for one in more):
+    while found and terms > 1 and right_at(least, known, bench.run):
+        least = replace(least, k=(terms := terms // 2))
+    for _ in range(MOST_STRONGER):  # what holds at these may do so by chance
+        told = fresh(*conditions(known, bench, bench.run), bench)
+        if all(right_at(one, known, bench.run) for one in told):
             break
-    return tried
+    return known
 
 
 def fit(shape: Shape, found: Mapping[int, list[int]]) -> bool:

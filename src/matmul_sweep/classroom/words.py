@@ -11,7 +11,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
 from matmul_sweep.classroom.experiments import Run
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
+from matmul_sweep.classroom.launching import EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.signature import UNUSED
@@ -105,7 +105,9 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
     if not verdict.rule:
         return
     yield f"\n  In all: {verdict.rule}."
-    found = re.search(r"where (.*) (?:is a multiple|are multiples) of \d+$", verdict.rule)
+    found = re.search(
+        r"where (.*) (?:is a multiple|are multiples) of \d+(, up to \d+)?$", verdict.rule
+    )
     if not found or not verdict.mistakes:
         return
     terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
@@ -215,9 +217,9 @@ def tile_of(launch: Launch) -> str:
     if launch.blocks:
         return f"{launch.blocks} blocks of {block} threads at every shape."
     rows, columns = ("all" if side == EVERYTHING else side for side in launch.tile)
-    along = "columns" if launch.order == COLUMNS_FIRST else "rows"
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
-    return f"{tile}; blockIdx.x runs along the {along} of C."
+    across, down = (f"blockIdx.{axis}" for axis in launch.order)
+    return f"{tile}; {across} runs along the columns of C, {down} along its rows."
 
 
 def guesses(verdict: Verdict) -> str:
@@ -225,7 +227,7 @@ def guesses(verdict: Verdict) -> str:
     launch = verdict.bench.launch if verdict.bench else verdict.program.launch
     block = "x".join(map(str, launch.block)).removesuffix("x1")
     tried = {**launch.constants, "block": block, "shared": launch.shared_bytes}
-    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
+    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed & tried.keys()))
 
 
 def page_of(verdict: Verdict) -> str:
