@@ -286,6 +286,10 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
+    "a block that is too large at the program's own size": (
+        kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
+        + "int main() { int n = 2000; "
+        "f<<<n, n>>>(0, 0, 0, n); }", "", "too many threads, line 9, at 2000x2000x2000"),
     "a grid that is too high at the program's own size": (
         kernel().replace(ROW, "blockIdx.y") + "int main() { int n = 1 << 18; "
         "f<<<dim3(n / 8, n), 8>>>(0, 0, 0, n); }", "", "too many blocks, line 9, at 262144x"),
