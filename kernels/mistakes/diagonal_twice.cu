@@ -1,4 +1,5 @@
 // A mistake on purpose: tiles on the diagonal store both (i, j) and (j, i), which others store too.
+// try: grid='(n+15)/16,(n+15)/16'
 __global__ void diagonal_twice(const double *A, double *C, int m, int n)
 {
     int i = blockIdx.y * blockDim.y + threadIdx.y;

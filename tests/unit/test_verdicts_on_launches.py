@@ -37,7 +37,7 @@ DYNAMIC = KERNEL.replace(
     "float s = 0;", "extern __shared__ float t[]; int i = threadIdx.y * 16 + threadIdx.x; t[i] = 0;"
     " float s = t[i];",
 ) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
-OTHER_BLOCK = "// try: block=16x16\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
+OTHER_BLOCK = "// try: block='16x16'\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
 WHOLE = RIGHT.replace("float", "int")
 # A size of which only some of the blocks run.
 MAIN = RIGHT.replace(

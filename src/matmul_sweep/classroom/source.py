@@ -4,6 +4,7 @@ Line numbers stay those of the file, because what is left out becomes blank.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -133,7 +134,10 @@ class Source:
         """key=value of the comments `// try: ...`."""
         comments = (text_of(one, self.text) for one in syntax.of_type(self.tree, "comment"))
         said = [one.partition("try:")[2] for one in comments if re.match(r"//\s*try:", one)]
-        return settings_of(" ".join(said).split(), str(self.path))
+        words = " ".join(said)
+        with suppress(ValueError):  # a quote that is not closed
+            return settings_of(shlex.split(words), str(self.path))
+        return settings_of(words.split(), str(self.path))
 
     @cached_property
     def macros(self) -> dict[str, str]:
