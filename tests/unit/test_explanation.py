@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from matmul_sweep.classroom.explanation import common, explanations
 from matmul_sweep.classroom.launching import EVERYTHING, Launch
 from matmul_sweep.classroom.signature import Signature, signature_of
 from matmul_sweep.classroom.source import Source
-from matmul_sweep.classroom.verdict import rule_of
+from matmul_sweep.classroom.verdict import between, rule_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
@@ -166,8 +166,28 @@ MANY = [Gemm(*sides) for sides in itertools.product((1, 3, 5, 9), repeat=3)]
 SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8, 4), Gemm(4, 5, 4)]
 
 
+@dataclass(frozen=True)
+class Tried(Bench):
+    """Of a kernel that is right where a function says so."""
+
+    right: Callable[[Shape], bool] = bool
+
+    def run(self, shape: Shape, *_: Any, **__: Any) -> Any:
+        return SimpleNamespace(right=self.right(shape))
+
+    def is_cheap(self, shape: Shape) -> bool:
+        return True
+
+
+def rule(parameters: str, right: Callable[[Shape], bool], shapes: list[Shape]) -> str:
+    """Of blocks of 4×1: what is said after these shapes, and those that are tried for it."""
+    program: Any = SimpleNamespace(signature=signature(parameters))
+    bench = Tried(program, Path("f"), replace(LAUNCH, block=(4, 1, 1)), right=right)
+    return rule_of(between({shape: right(shape) for shape in shapes}, bench), bench)
+
+
 @pytest.mark.parametrize(
-    ("parameters", "right", "rule"),
+    ("parameters", "right", "said"),
     [
         (OF_SHAPES, lambda s: False, "it is wrong at every shape that was tried"),
         (OF_SHAPES, lambda s: s.square, "it is right at square shapes only"),
@@ -177,19 +197,16 @@ SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8,
         (OF_SHAPES, lambda s: s.m % 4 == s.n % 8 == 0,
          "it is right where m is a multiple of 4 and n is a multiple of 8"),
         (OF_SQUARES, lambda s: s.m % 4 == 0, "it is right where n is a multiple of 4"),
-        (OF_SHAPES, lambda s: s.n > 4, ""),
+        (OF_SHAPES, lambda s: (s.m + s.n) % 5 > 1, ""),
     ],
 )  # fmt: skip
-def test_where_a_kernel_is_right_is_said_if_it_is_simple(parameters, right, rule):
-    """Of blocks of 4×1."""
-    launch = replace(LAUNCH, block=(4, 1, 1))
-    bench: Any = SimpleNamespace(signature=signature(parameters), launch=launch)
+def test_where_a_kernel_is_right_is_said_if_it_is_simple(parameters, right, said):
     shapes = SQUARES if parameters == OF_SQUARES else [*SQUARES, *RAGGED]
-    assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
+    assert rule(parameters, right, shapes) == said
 
 
 @pytest.mark.parametrize(
-    ("right", "rule"),
+    ("right", "said"),
     [
         (lambda s: s.m > 3 and s.n > 1, "it is right where m is at least 5 and n is at least 3"),
         (lambda s: s.square or s.m == s.n == 1, "it is right at square shapes only"),
@@ -197,9 +214,8 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(parameters, right, rule
         (lambda s: s != MANY[0], "of the 64 shapes that were tried, it is wrong only at 1x1x1"),
     ],
 )
-def test_of_many_shapes_more_is_said_of_where_a_kernel_is_right(right, rule):
-    bench: Any = SimpleNamespace(signature=signature(OF_SHAPES), launch=LAUNCH)
-    assert rule_of({shape: right(shape) for shape in MANY}, bench) == rule
+def test_of_many_shapes_more_is_said_of_where_a_kernel_is_right(right, said):
+    assert rule(OF_SHAPES, right, MANY) == said
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("float", 0.0), ("__nv_bfloat16", 2.0**-8)])

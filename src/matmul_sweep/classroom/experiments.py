@@ -197,7 +197,7 @@ class Bench:
         thread = plans.Launch((1, 1, 1), (1, 1, 1), launched.shared_bytes)
         if found.endless and launched != thread:  # whose time is that of all threads together
             alone = replace(self, launch=replace(self.launch, mended=lambda *_: thread))
-            if not alone.run(shape, factors=factors, patience=PATIENCE).endless:
+            if not alone.run(shape, (1, 1, 1), factors, patience=PATIENCE).endless:
                 found = replace(found, result=replace(done, findings=()))
         return self.compared(found)
 
