@@ -251,12 +251,8 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
 def known_values(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by the names that a kernel has for them, those
     of headers beside too."""
-    return whole_numbers(source.names_in(kernel.scope) | dict(constants), {})
-
-
-def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
-    """The values of those texts that are whole numbers, which may use each other."""
-    values = dict(known)
+    texts = source.names_in(kernel.scope) | dict(constants)
+    values = dict[str, int]()
     for _ in range(4):  # macros of macros
         found = {name: valued(text, values) for name, text in texts.items()}
         values |= {name: value for name, value in found.items() if value is not None}
@@ -486,13 +482,12 @@ def template_arguments(
     """The arguments of the kernel's template, by the parameter's name, and those that are a guess.
 
     Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
-    default, the constant of its name in the program, float for a type, or else a usual one.
+    default, float for a type, or else a usual one.
     """
     source = source.host
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
     known = known_values(source, kernel, {})
-    program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts, open_ones = [*given, *[""] * len(kernel.template)], open_names(source, kernel)
     for one, text in zip(kernel.template, texts, strict=False):
@@ -500,8 +495,6 @@ def template_arguments(
         is_open = one.is_type and not open_ones.isdisjoint(re.findall(r"\w+", text))
         said = "" if is_open else argument(one, text, known)
         chosen = settings.get(one.name) or said or argument(one, one.default, known)
-        if not chosen and not one.is_type and one.name in program:
-            chosen = str(program[one.name])
         if not chosen:
             refuse_struct(one, text, source, kernel)
             guessed |= {one.name}
