@@ -451,8 +451,8 @@ void go(float* A, float* B, float* C, int n)
         "1 << 30", "wA") + OWN_SIZES.replace("n = 16;", "n = 16; const int rows = 512;").replace(
         "g(1, 1)", "g(n / 16, rows / 16)").replace("n);", "n, n);"), "",
         "right where wB is a multiple of 16"),
-    "a gradient": (kernel(a="A[p * n + i]", name="backward_f"), "",
-                   r"backward_f is correct(?s:.*)\(a=transposed\)"),
+    "a gradient": (kernel(a="A[p * n + i]", b="B[j * n + p]", name="backward_f"), "",
+                   r"backward_f is correct(?s:.*)\(a=transposed b=transposed\)"),
     "places on the host and on the device": (of_structs(more="float* on_device; ").replace(
         ".elements[", ".on_device["), "", "f is correct"),
     "a name that the host has, too": (
@@ -635,12 +635,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
                      "f is correct(?s:.*)g is not correct"),
     "the one that is asked for": (kernel() + kernel(name="g"), "kernel=g", r"\A[^\n]*g is correct"),
-    "numbers without a meaning": (rectangular(
-        parameters=f"{MATRICES}, int p1, int p2, int p3", m="p2", n="p3", k="p1",
-        a="A[i * p1 + p]", b="B[p * p3 + j]", c="C[i * p3 + j]"), "",
-        r"f is correct(?s:.*)\(m=p2 n=p3 k=p1\)"),
-    "stored by columns": (rectangular(**BY_COLUMNS), "",
-                          r"f is correct(?s:.*)stored by columns \(order=columns\)"),
     "lengths of columns": (rectangular(
         parameters=f"{SHAPE}, int lda, int ldb, int ldc", a="A[i + p * lda]", b="B[p + j * ldb]",
         c="C[i + j * ldc]"), "", r"f is correct(?s:.*)\(order=columns\)"),
@@ -648,8 +642,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
                               "f is correct(?!(?s:.*)order=)"),
     "not by columns": (rectangular(**BY_COLUMNS), "order=rows", "f is not correct"),
     "a C that is taken for a vector": (kernel(c="C[i]"), "", "f is not correct"),
-    "A and B by the kernel's name": (kernel(a="A[p * n + i]", b="B[j * n + p]", name="atbt"), "",
-                                     "atbt is correct"),
     "C transposed": (rectangular(c="C[i + j * m]"), "",
         "wrong index(?s:.*)it is right if C is stored transposed; .* say c=transposed"),
     "A and C transposed": (rectangular(a="A[p * m + i]", c="C[j * m + i]"), "",
@@ -707,18 +699,13 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part that the file leaves out": (
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
-    "one value by many threads": (
-        kernel(k="s").replace("    int", "__shared__ int s; s = n; __syncthreads(); int", 1), "",
-        "f is correct"),
     "another value by each thread": (
         kernel(k="n + 0 * s").replace("    int", "__shared__ int s; s = threadIdx.x; int", 1), "",
         "f is not correct: race"),
-    "a square product by columns": (
-        kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
-        r"f is correct(?s:.*)\(order=columns\)"),
-    "a square product by columns, whose place in C has a name": (
-        kernel(a="A[i + p * n]", b="B[p + j * n]", c="int at = i + j * n; C[at]"), "",
-        r"f is correct(?s:.*)\(order=columns\)"),
+    "square products by columns, of which one has a name for the place in C": (
+        "".join(kernel(a="A[i + p * n]", b="B[p + j * n]", c=c, name=name) for name, c in (
+            ("f", "C[i + j * n]"), ("g", "int at = i + j * n; C[at]"))), "",
+        "f is correct(?s:.*)order=columns(?s:.*)g is correct(?s:.*)order=columns"),
     "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
     "inputs that become bfloat16": (
         HALVES.replace("half", "bfloat16").replace(" bfloat16", " __nv_bfloat16"),
@@ -747,9 +734,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
             f"j = {COL}", f"j = {ROW}") + "void go(float* A, float* B, float* C, int m, int k, int "
         "n) { f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, k, n); }", "",
         "grid exchanged"),
-    "C by what is written": (
-        kernel("float* C1, float* A1, float* B1, int n", "A1[i * n + p]", "B1[p * n + j]",
-        "C1[i * n + j]"), "", "f is correct"),
     "a pointer to the kernel": (
         kernel() + "void run(void (*g)(const float*), dim3 b, int n) { g<<<dim3(n / 8 + 1, n / 4 + "
         "1), b>>>(0, 0, 0, n); }\nint main() { void (*own)(const float*) = f; float ms = run(own, "
@@ -1039,12 +1023,6 @@ READ = {
     "the size of a matrix, in a variable": (
         kernel(f"{SQUARE}, int all") + "int main() { int n = 96, all = n * n; "
         "f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n, all); }", "n=m all=given all; 8x4, 3x6"),
-    "letters beside words": (
-        kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
-    "numbers with a word behind": (
-        kernel(f"{MATRICES}, int N_PAD, int M_DIM, int SIZE_K"), "N_PAD=n M_DIM=m SIZE_K=k"),
-    "widths behind the letters of matrices": (
-        kernel(f"{MATRICES}, int Aw, int Bw, int Cw"), "Aw=k Bw=n Cw=n"),
     "members without use": (
         of_structs(more="int size; "), "A.width=k A.height=m A.size=unused A.size"),
     "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
@@ -1249,9 +1227,6 @@ QUESTIONS = {
     "a matrix times itself": (
         kernel("const float* A, float* C, int n", b="A[p * n + j]"),
         "it multiplies a matrix by itself, which no trial knows"),
-    "a block that no trial finds": (
-        SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
-        "which block does f take"),
 }  # fmt: skip
 
 
