@@ -14,7 +14,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED,
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
-from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.host import BYTES, Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
@@ -22,7 +22,6 @@ from matmul_sweep.classroom.syntax import (
     around,
     text_of,
 )
-from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -464,9 +463,8 @@ def counts_grid(kernel: Kernel) -> bool:
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
-    sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
     plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
-    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(BYTES.get(one[1], one[0])), plain)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
     plain = re.sub(r"\b(?:true|false)\b", lambda one: str(int(one[0] == "true")), plain)
     plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)

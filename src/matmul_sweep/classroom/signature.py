@@ -281,10 +281,8 @@ def matrices_among(
 
 def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:
     """How a kernel does without pointers beside its matrices, as the end of a sentence."""
-    kinds, places = (
-        [p.type for p in pointers],
-        {p.name: places_of(p.name, kernel) for p in pointers},
-    )
+    kinds = [p.type for p in pointers]
+    places = {p.name: places_of(p.name, kernel) for p in pointers}
     sizes = [name for name, found in places.items() if found and all(map(str.isdecimal, found))]
     if sizes:
         return f"; take what is in {' and '.join(sizes)} as numbers, such as int n"
