@@ -102,14 +102,6 @@ UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 RUN_SCAN = "void run(float* a, float* b, int n) { scan<<<1, 256>>>(a, b, n); }\n"
 OWN_SIZES = "int main() { int n = 16; dim3 g(1, 1), b(16, 16); f<<<g, b>>>(0, 0, 0, n); }\n"
 COPIED = "cudaMalloc(&d, 1024); cudaMemcpy(a.p, d, 4, cudaMemcpyHostToDevice); f<<<"
-EVERY_SIDE = f"""__global__ void f({SQUARE})
-{{
-    for (int e = blockIdx.x * 64 + threadIdx.x; e < n * n; e += n / 8 * 64) {{
-        float sum = 0; for (int p = 0; p < n; p++) sum += A[e / n * n + p] * B[p * n + e % n];
-        C[e] = sum;
-    }}
-}}
-"""
 TYPED = kernel(
     "const S* A, const S* B, S* C, int n", kind="S", head="template <class S, int T = 8> __global__"
 )
@@ -120,21 +112,6 @@ BY_ONE_INDEX = """int {0} = {1}; if ({0} < n) for (int {2} = 0; {2} < n; {2}++) 
 OVERLAPPING = tiled(
     "x = threadIdx.x, y = threadIdx.y", "As[]; extern __shared__ float Bs[]"
 ).replace("__shared__ float As", "extern __shared__ float As")
-WIDE_TILE = f"""#define WIDTH 1024
-#define HEIGHT 1024
-__global__ void f({MATRICES})
-{{
-    __shared__ float line[256];
-    int x = blockIdx.x * 256 + threadIdx.x, y = blockIdx.y * WIDTH;
-    for (int j = 0; j < 256; j += 32) {{
-        float sum = 0;
-        for (int p = 0; p < WIDTH; p++) sum += A[y + p] * B[p * WIDTH + x + j];
-        line[threadIdx.x + j] = sum;
-        C[y + x + j] = line[threadIdx.x + j];
-    }}
-}}
-void go(float* A, float* B, float* C) {{ f<<<dim3(WIDTH / 256, HEIGHT), 32>>>(A, B, C); }}
-"""
 BY_COLUMNS = {"a": "A[i + p * m]", "b": "B[p + j * k]", "c": "C[i + j * m]"}
 RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 {
@@ -143,22 +120,10 @@ RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
     f<BM, BN, BK, TM, TN><<<grid, block>>>(M, N, K, 1, A, B, 0, C);
 }
 """
-IN_MACROS = (
-    TF32.replace(
-        "f(const float* A, const float* B, float* C, int m, int n, int k)",
-        "f(const float* A, const float* B, float* C)",
-    )
-    .replace("16, 16, 8,", "M, N, K,")
-    .replace(
-        "fill_fragment(sum, 0)",
-        "load_matrix_sync(sum, C + blockIdx.y * M * N_GLOBAL + blockIdx.x * N,"
-        " N_GLOBAL, mem_row_major)",
-    )
-    .replace("B + p * n + j, n", "B + p * N_GLOBAL + j, N_GLOBAL")
-)
-IN_MACROS = re.sub(
-    r"\bk\b", "K_GLOBAL", re.sub(r"\bn\b", "N_GLOBAL", IN_MACROS.split("void go")[0])
-)
+IN_MACROS = TF32.split("void go")[0].replace(", int m, int n, int k", "").replace(
+    "16, 16, 8,", "M, N, K,").replace("fill_fragment(sum, 0)", "load_matrix_sync(sum, C + "
+    "blockIdx.y * M * n + blockIdx.x * N, n, mem_row_major)")  # fmt: skip
+IN_MACROS = re.sub(r"\b([nk])\b", lambda one: f"{one[1].upper()}_GLOBAL", IN_MACROS)
 IN_MACROS = f"""#define M 16
 #define N 16
 #define K 8
@@ -174,8 +139,6 @@ BY_GRID = tiled("x = threadIdx.x, y = threadIdx.y", rest="""int main() {
     dim3 grid(side, side), block(T, T); f<<<grid, block>>>(0, 0, 0, n); }
 """).replace("t = 0; t < n; t += T", "s = 0; s < gridDim.x; s++").replace(
     "As[y * T + x] =", "int t = s * T; As[y * T + x] =")  # fmt: skip
-IN_A_LINE = rectangular().replace(ROW, "blockIdx.x / (n / 8) * 4 + threadIdx.x / 8").replace(
-    COL, "blockIdx.x % (n / 8) * 8 + threadIdx.x % 8")  # fmt: skip
 BY_MACRO = (
     f"template <int T, int S>\n{rectangular()}#define RUN(name, kernel, g, b) {{ kernel<<<g, b>>>"
     "(A, B, C, m, n, k); }\nvoid go(float* A, float* B, float* C, int m, int n, int k)"
@@ -269,8 +232,8 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),
     "products that are rounded to half on purpose": (
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
-        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))"),
-        "", "f is correct(?s:.*)A remark: it computes in float16"),
+        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))")
+        + kernel(name="g"), "", "f is correct(?s:.*)remark: it computes in float16(?s:.*)g is co"),
     "terms that are a constant beside numbers": (INNER, "", "f is correct(?s:.*)K_SIDE = 96"),
     "terms that a setting says are a constant": (
         INNER.replace("count_rows", "s").replace("count_cols", "t"), "m=s n=t k=K_SIDE",
@@ -303,9 +266,6 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a size that is the whole grid's": (
         kernel(MATRICES).replace("int i", "int n = blockDim.y * gridDim.y, i"),
         "m=64 n=64 k=64", "f is correct(?s:.*)4×4×1 blocks"),
-    "square tiles in a line": (
-        rectangular().replace(ROW, "blockIdx.x / ((n + 7) / 8) * 8 + threadIdx.x / 8").replace(
-            COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=64", "f is correct"),
     "a grid by the kernel's own names": (
         kernel().replace("int n)", "int dim)").replace(" n", " dim"), "grid=(dim+7)/8,(dim+7)/8 "
         "block=8x8", "f is correct(?!(?s:.*)Blocks of)"),
@@ -400,15 +360,6 @@ void go(float* A, float* B, float* C, int n)
         TYPED.replace("int T = 8", "int T").replace("S", "scalar_t") + "void go(int n) { each([&]"
         " { f<scalar_t, 8><<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(0, 0, 0, n); }); }", "",
         "f is correct(?s:.*)guess.*: scalar_t=float"),
-    "products by a function": (
-        "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("float", "half")).replace(
-        "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))")
-        + kernel(name="g"), "", "f is correct(?s:.*)it computes in float16(?s:.*)g is correct"),
-    "a program that throws at some sizes": (
-        kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
-        "float* C, int n) { if (n % 8 != 0) { throw std::runtime_error(\"no multiple\"); }"
-        "f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(A, B, C, n); }", "",
-        "f is correct(?s:.*)launches it at multiples of 8 only"),
     "a kernel for the edges beside it": (
         rectangular() + rectangular(name="f_edges") + "void go(float* A, float* B, float* C, int m,"
         " int n, int k) { f<<<dim3(n / 8, m / 4), dim3(8, 4)>>>(A, B, C, m, n, k);"
@@ -469,7 +420,6 @@ void go(float* A, float* B, float* C, int n)
         + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
         " dim3 g(UP(n, Own::SIDE), n / Own::SIDE); f<<<g, dim3(8, Own::SIDE)>>>(A, A, C, n); }", "",
         "f is not correct except where n is a multiple of 8: grid too small, line 11"),
-    "a number of a type of BSD": (kernel(SQUARE.replace("int n", "u_int32_t n")), "", "is correct"),
     "a block that a function makes of the size": (
         f"{kernel()}int side(int n) {{ return n < 8 ? n : 8; }}\nvoid go(float* A, float* C, int n)"
         "{ int t = side(n); dim3 b(t, t), g(n / t + 1, n / t + 1); f<<<g, b>>>(A, A, C, n); }", "",
@@ -496,21 +446,13 @@ void go(float* A, float* B, float* C, int n)
     "C that is square": (kernel(
         f"{MATRICES}, int N, int K", "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"NNK"), "",
         r"f is correct(?s:.*)\(m=N n=N k=K\)"),
-    "A that is said to be square": (kernel(
-        f"{MATRICES}, int size, int deep", "A[i * size + p]", "B[p * deep + j]",
-        "C[i * deep + j]", "size", "deep", "size"), "m=size n=deep k=size", "f is correct"),
     "rows that a constant of the program is": (kernel(
         f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]", "1 << 30",
         "1 << 30", "wA") + OWN_SIZES.replace("n = 16;", "n = 16; const int rows = 512;").replace(
         "g(1, 1)", "g(n / 16, rows / 16)").replace("n);", "n, n);"), "",
         "right where wB is a multiple of 16"),
-    "a line of blocks that add to C": (kernel(
-        c="C[i * n + j]").replace(ROW, "(blockIdx.x * 256 + threadIdx.x) / n").replace(
-        COL, "(blockIdx.x * 256 + threadIdx.x) % n").replace("= sum;", "+= sum;")
-        + "void go(float* a, int n) { cudaMemset(a, 0, 4); f<<<(n * n + 255) / 256, 256>>>"
-        "(0, 0, a, n); }", "", "f is correct"),
-    "a gradient": (kernel(a="A[p * n + i]", name="backward_f"), "",
-                   r"backward_f is correct(?s:.*)\(a=transposed\)"),
+    "a gradient": (kernel(a="A[p * n + i]", b="B[j * n + p]", name="backward_f"), "",
+                   r"backward_f is correct(?s:.*)\(a=transposed b=transposed\)"),
     "places on the host and on the device": (of_structs(more="float* on_device; ").replace(
         ".elements[", ".on_device["), "", "f is correct"),
     "a name that the host has, too": (
@@ -531,21 +473,21 @@ void go(float* A, float* B, float* C, int n)
                                      "f is correct"),
     "a kernel by its whole name": ("namespace lab { __global__ void f(float*); }\n"
         + kernel(name="lab::f"), "", "f is correct"),
-    "a part of std": ("#include <chrono>\nusing namespace std::chrono;\n" + kernel(), "",
-                      "f is correct"),
-    "cuda/cmath": ("#include <cuda/cmath>\n" + kernel(k="cuda::ceil_div(n, 1)"), "",
-                   "f is correct"),
-    "a struct with a constructor": (of_structs(more="Matrix(const int w, const int h); ").replace(
-        "typedef struct", "struct Matrix").replace("} Matrix;", "};"), "", "f is correct"),
+    "a struct with a constructor, and the word": (
+        of_structs(more="Matrix(const int w, const int h); ").replace("} Matrix;", "};").replace(
+        "typedef struct", "struct Matrix").replace("Matrix B,", "struct Matrix B,"), "",
+        "f is correct"),
     "another order in a wrong kernel": (rectangular(
         parameters=f"{MATRICES}, int n, int k, int m", a="A[i * k + p]", b="B[p * m + j]",
         c="C[i * m + j]", m="n", n="m", k="k - 1"), "", r"lost terms(?s:.*)\(m=n n=m k=k\)"),
-    "types of std": ("#include <iostream>\n" + rectangular(
+    "types and a part of std": (
+        "#include <iostream>\n#include <chrono>\nusing namespace std::chrono;\n" + rectangular(
         parameters=f"{MATRICES}, std::int64_t m, const std::size_t& n, std::uint32_t k"), "",
         "f is correct"),
-    "typedef and using": ("typedef float real; using count = unsigned long;\n"
-        + kernel("const real* A, const real* B, real *__restrict__ C, const count n"), "",
-        "f is correct"),
+    "typedef, using and cuda/cmath": (
+        "#include <cuda/cmath>\ntypedef float real; using count = unsigned long;\n" + kernel(
+        "const real* A, const real* B, real *__restrict__ C, const count n",
+        k="cuda::ceil_div(n, 1)"), "", "f is correct"),
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
@@ -568,9 +510,6 @@ void go(float* A, float* B, float* C, int n)
         "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
     "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
         "dst,"), c="A[i * n + j]"), "", "f is not correct(?s:.*)write to an input(?!(?s:.*)adds)"),
-    "structs with the word": (
-        re.sub(r"typedef (struct )({.*}) Matrix;", r"struct Matrix \2;", of_structs())
-        .replace("Matrix B,", "struct Matrix B,"), "", "f is correct"),
     "a block outside of functions": (f"const int T = 8;\ndim3 block(T, T);\n{kernel()}"
         f"void run({SQUARE}) {{ f<<<dim3(n / 8 + 1, n / 8 + 1), block>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)of 8×8×1 threads; as in line"),
@@ -594,14 +533,10 @@ void go(float* A, float* B, float* C, int n)
         "multiple=4", "f is correct"),
     "a number that has a value": (rectangular(
         parameters=f"{SHAPE}, int side = 1", k="k * side"), "", "f is correct"),
-    "types of what is passed": (TYPED + """#define REAL double
-void go(int n) { thrust::device_vector<REAL> a, b, c;
-    f<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(raw(a), raw(b), raw(c), n); }""", "",
-        "f is correct(?s:.*)guess.*: S=float"),
     "a program that refuses some sizes": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + """
 int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
-    if (n % 8 != 0 || n > 8192) { exit(1); }
+    if (n % 8 != 0 || n > 8192) { throw std::runtime_error("no multiple"); }
     f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }""", "",
         "f is correct(?s:.*)launches it at multiples of 8 only"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
@@ -629,18 +564,12 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "arrays of rows": ("#define N 20\n" + kernel(
         "float A[N][N], float B[][N], float (*C)[N]", "A[i][p]", "B[p][j]", "C[i][j]", *"NNN"),
         "", "f is correct"),
-    "half in, float out": ("#include <cuda_fp16.h>\n" + rectangular(
-        parameters="const half* A, const half* B, float* C, int m, int n, int k"), "",
-        "f is correct"),
     "whole numbers of 64 bits": (kernel(
-        "const uint64_t* A, const unsigned long long* B, long* C, int n", kind="long"), "",
+        "const uint64_t* A, const unsigned long long* B, long* C, u_int32_t n", kind="long"), "",
         "f is correct"),
     "sums of bytes in bytes": (kernel(
         "const int8_t* A, const int8_t* B, int* C, int n", kind="int8_t"), "",
         "f is not correct: wrong result"),
-    "lengths of rows": (rectangular(
-        parameters=f"int m, int n, int k, {MATRICES}, int lda, int ldb, int ldc",
-        a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]"), "", "f is correct"),
     "a length of rows in bytes": (rectangular(
         parameters=f"{SHAPE}, size_t pitchA, int pitchB",
         a="((const float*)((const char*)A + i * pitchA))[p]",
@@ -657,19 +586,10 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
 #endif
         : "=f"(found) : "l"(place)); return found; }
 """ + kernel(a="load(A + i * n + p)") + OWN_SIZES, "", "f is correct"),
-    "terms that are a batch": (rectangular(
-        parameters=f"{MATRICES}, int m_batch, int n, int k", a="A[p * m_batch + i]", m="m_batch"),
-        "a=transposed", "f is correct"),
-    "a batch": (rectangular(
-        parameters=f"{MATRICES}, int batch, int m, int n, int k",
-        b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),
     "a batch that is called K": (kernel(
         f"{MATRICES}, int M, int N, int P, int K", "A[z * M * N + i * N + p]",
         "B[z * N * P + p * P + j]", "C[z * M * P + i * P + j]", "M", "P", "N").replace(
         "    if (i >=", "    int z = blockIdx.z;\n    if (z >= K || i >="), "", "f is correct"),
-    "an attribute behind its array": (
-        "float right[64 * 64] __attribute__((aligned(64)));\n" + kernel(), "", "f is correct"),
-    "a switch": (kernel(f"{SQUARE}, bool transA"), "", "f is correct"),
     "a template's type": (TYPED, "", "f is correct(?s:.*)guess.*: S=float"),
     "an instantiation": (f"{TYPED}template __global__ void "
         "f<double>(const double*, const double*, double*, int);", "", r"f is correct(?!(?s:.*)S=)"),
@@ -693,7 +613,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct as its program launches it"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
-    "a grid that is told": (EVERY_SIDE, "multiple=8 block=64 grid=n/8", "f is correct"),
     "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)32x128x128 is M_GLOBAL = 32"),
     "inputs that become half": (HALVES, "multiple=16 block=32", "f is correct"),
     "one instruction without a loop": (
@@ -707,7 +626,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a tile's side beside the size": (
         kernel(f"{MATRICES}, int N, int N_TOTAL", k="N_TOTAL / N * N", m="N_TOTAL", n="N_TOTAL")
         .replace("* n", "* N_TOTAL"), "n=N_TOTAL N=4 multiple=4", "f is correct"),
-    "extern C under a condition": (
+    "extern C under a condition, and an attribute behind its array": (
+        "float right[64 * 64] __attribute__((aligned(64)));\n"
         f'#ifdef __cplusplus\nextern "C"\n#endif // C++\nvoid go(int n);\n{kernel()}', "",
         "f is correct"),
     "dynamic rows": (DYNAMIC.replace("Bs[]", "Bs[][T]").replace("Bs[y * T + x]", "Bs[y][x]")
@@ -715,28 +635,13 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
                      "f is correct(?s:.*)g is not correct"),
     "the one that is asked for": (kernel() + kernel(name="g"), "kernel=g", r"\A[^\n]*g is correct"),
-    "numbers in another order": (rectangular(
-        parameters=f"{MATRICES}, int n, int m, int k", m="n", n="k", k="m", a="A[i * m + p]",
-        b="B[p * k + j]", c="C[i * k + j]"), "",
-        r"f is correct(?s:.*)A is n×m and B is m×k \(m=n n=k k=m\)"),
-    "numbers without a meaning": (rectangular(
-        parameters=f"{MATRICES}, int p1, int p2, int p3", m="p2", n="p3", k="p1",
-        a="A[i * p1 + p]", b="B[p * p3 + j]", c="C[i * p3 + j]"), "",
-        r"f is correct(?s:.*)\(m=p2 n=p3 k=p1\)"),
-    "stored by columns": (rectangular(**BY_COLUMNS), "",
-                          r"f is correct(?s:.*)stored by columns \(order=columns\)"),
     "lengths of columns": (rectangular(
         parameters=f"{SHAPE}, int lda, int ldb, int ldc", a="A[i + p * lda]", b="B[p + j * ldb]",
         c="C[i + j * ldc]"), "", r"f is correct(?s:.*)\(order=columns\)"),
-    "said to be by columns": (rectangular(**BY_COLUMNS), "order=columns", "f is correct"),
+    "said to be by columns": (rectangular(**BY_COLUMNS), "order=columns",
+                              "f is correct(?!(?s:.*)order=)"),
     "not by columns": (rectangular(**BY_COLUMNS), "order=rows", "f is not correct"),
-    "B transposed": (kernel(b="B[j * n + p]"), "",
-        "wrong index(?s:.*)it is right if B is stored transposed; .* say b=transposed"),
-    "A transposed": (rectangular(a="A[p * m + i]"), "",
-        "f is not correct(?s:.*)it is right if A is stored transposed; .* say a=transposed"),
     "a C that is taken for a vector": (kernel(c="C[i]"), "", "f is not correct"),
-    "A and B by the kernel's name": (kernel(a="A[p * n + i]", b="B[j * n + p]", name="atbt"), "",
-                                     "atbt is correct"),
     "C transposed": (rectangular(c="C[i + j * m]"), "",
         "wrong index(?s:.*)it is right if C is stored transposed; .* say c=transposed"),
     "A and C transposed": (rectangular(a="A[p * m + i]", c="C[j * m + i]"), "",
@@ -746,7 +651,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         TF32.replace("tf32, row_major> b", "tf32, col_major> b").replace("B + p * n + j, n",
         "B + j * k + p, k").replace("i * n + j, sum, n, mem_row", "j * m + i, sum, m, mem_col"),
         "multiple=16", r"f is correct(?s:.*)\(b=transposed c=transposed\)"),
-    "said to be transposed": (rectangular(b="B[j * k + p]"), "b=transposed", "f is correct"),
     "threads in a line": (tiled("x = threadIdx.x % T, y = threadIdx.x / T"), "",
                           r"f is correct(?s:.*)guessed, .*block=64x1\.(?s:.*)of 64×1 threads"),
     "arrays that overlap": (OVERLAPPING, "shared=512",
@@ -763,24 +667,20 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
     "registers of B by columns": (ABT, "multiple=16", r"f is correct(?s:.*)\(b=transposed\)"),
-    "TF32 is less precise": (TF32, "multiple=16", "f is correct"),
     "a block that is tried": (SIXTY_FOUR, "multiple=16", r"f is correct(?s:.*)block=64x1\."),
-    "tiles in a line": (IN_A_LINE, "multiple=8 block=32", "f is correct(?s:.*)in a line"),
+    "tiles in a line": (
+        rectangular().replace(ROW, "blockIdx.x / ((n + 7) / 8) * 4 + threadIdx.x / 8").replace(
+            COL, "blockIdx.x % ((n + 7) / 8) * 8 + threadIdx.x % 8"), "block=32",
+        "f is correct(?s:.*)in a line"),
     "two numbers": (kernel(
         f"{MATRICES}, int hB, int wB", "A[i * hB + p]", "B[p * wB + j]", "C[i * wB + j]",
         m="gridDim.y * blockDim.y", n="wB", k="hB"), "multiple=16", "f is correct"),
     "a constexpr function of the host": (
         "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
-    "the other side of a block": (kernel().replace("y * blockDim.y", "y * blockDim.x"), "",
-        "f is correct(?s:.*)block that is not square it is wrong: elements not written, line 3"),
     "a block of a literal in a line": (rectangular().replace(
         f"i = {ROW}, j = {COL}", "t = blockIdx.x * 256 + threadIdx.x, i = t / n, j = t % n"), "",
         "f is correct(?s:.*)blocks of 256×1×1"),
-    "a block of literals in a function": (
-        "__device__ int at(int b, int t) { return b * 32 + t; }\n" + rectangular().replace(
-        ROW, "at(blockIdx.y, threadIdx.y)").replace(COL, "at(blockIdx.x, threadIdx.x)"), "",
-        "f is correct(?s:.*)blocks of 32×32×1"),
     "names of matrices in another order than their product": (kernel(
         "const float* b, const float* a, float* c, int n", "b[i * n + p]", "a[p * n + j]",
         "c[i * n + j]"), "", r"f is correct(?s:.*)shows that c is b·a \(order=columns\)"),
@@ -799,18 +699,13 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part that the file leaves out": (
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
-    "one value by many threads": (
-        kernel(k="s").replace("    int", "__shared__ int s; s = n; __syncthreads(); int", 1), "",
-        "f is correct"),
     "another value by each thread": (
         kernel(k="n + 0 * s").replace("    int", "__shared__ int s; s = threadIdx.x; int", 1), "",
         "f is not correct: race"),
-    "a square product by columns": (
-        kernel(a="A[i + p * n]", b="B[p + j * n]", c="C[i + j * n]"), "",
-        r"f is correct(?s:.*)\(order=columns\)"),
-    "a square product by columns, whose place in C has a name": (
-        kernel(a="A[i + p * n]", b="B[p + j * n]", c="int at = i + j * n; C[at]"), "",
-        r"f is correct(?s:.*)\(order=columns\)"),
+    "square products by columns, of which one has a name for the place in C": (
+        "".join(kernel(a="A[i + p * n]", b="B[p + j * n]", c=c, name=name) for name, c in (
+            ("f", "C[i + j * n]"), ("g", "int at = i + j * n; C[at]"))), "",
+        "f is correct(?s:.*)order=columns(?s:.*)g is correct(?s:.*)order=columns"),
     "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
     "inputs that become bfloat16": (
         HALVES.replace("half", "bfloat16").replace(" bfloat16", " __nv_bfloat16"),
@@ -834,18 +729,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "B[p * n + e % n]; C[e] = sum; } void go(float* A, float* B, float* C, int m, int n, int k)"
         " { f<<<(m * n + 63) / 64, 64>>>(A, B, C, k, n, m * n); }",
         "length=m*n", "f is correct"),
-    "padded sizes": (
-        kernel().replace("if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, float*"
-        " C, int size) { int N = (size + 7) / 8 * 8; f<<<dim3(N / 8, N / 8), dim3(8, 8)>>>(A, B, C,"
-        " N); }", "", "f is correct(?s:.*)multiples of 8 only"),
     "a wrong grid and another order": (
         rectangular(parameters=f"{MATRICES}, int m, int k, int n").replace(ROW, COL, 1).replace(
             f"j = {COL}", f"j = {ROW}") + "void go(float* A, float* B, float* C, int m, int k, int "
         "n) { f<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(A, B, C, m, k, n); }", "",
         "grid exchanged"),
-    "C by what is written": (
-        kernel("float* C1, float* A1, float* B1, int n", "A1[i * n + p]", "B1[p * n + j]",
-        "C1[i * n + j]"), "", "f is correct"),
     "a pointer to the kernel": (
         kernel() + "void run(void (*g)(const float*), dim3 b, int n) { g<<<dim3(n / 8 + 1, n / 4 + "
         "1), b>>>(0, 0, 0, n); }\nint main() { void (*own)(const float*) = f; float ms = run(own, "
@@ -897,8 +785,9 @@ VERDICTS |= {
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
         "f is correct as its program launches it(?s:.*)too many threads"),
-    "a tile wider than the sizes that are tried": (WIDE_TILE, "",
-        "f is correct(?s:.*)256x256x256 alone(?s:.*)1×256×1 blocks"),
+    "a tile wider than the sizes that are tried": ("#define N 1024\n" + FIXED.replace("float sum",
+        "__shared__ float line[256]; line[0] = 0; float sum"), "",
+        "f is correct(?s:.*)256x256x256 alone"),
     "how often it computes": (
         "#define N 64\n" + FIXED.replace("float* C", "float* C, int often")
         .replace("float sum", "for (int l = 0; l < often; l++) { float sum")
@@ -953,24 +842,9 @@ VERDICTS |= {
     "a lambda for the device": (kernel(a="at(A, i, p)").replace("float sum", "auto at = [=] "
         "__device__ (const float* a, int r, int c) { return a[r * n + c]; }; float sum"), "",
         "f is correct(?s:.*)the option --extended-lambda only"),
-    "a variable that holds what launches": (
-        "template <int R, int S>\n" + kernel().replace("if (i >= n || j >= n) return;", "") +
-        "template <int R, int S> void run(float* A, float* B, float* C, int n) { f<R, S><<<dim3("
-        "n / S, n / R), dim3(S, R)>>>(A, B, C, n); }\nvoid go(float* A, float* B, float* C, int n)"
-        " { auto own = run<4, 8>; own(A, B, C, n); }", "multiple=8",
-        "f is correct(?s:.*)blocks of 8×4×1 threads; as in line"),
     "sizes that take too long": (
         "#define N 4096\n" + FIXED.replace("float sum", "__shared__ float s[4096]; s[i] = 0; "
         "float sum"), "", "not enough shapes tried: .*lower them"),
-    "a launch that the first call of its function passes by": (
-        UNGUARDED.replace("N", "n").replace("float* C)", "float* C, int n)") + kernel(name="g") +
-        "void go(float* A, int n, bool fast) { dim3 b(8, 8), g(n / 8, n / 8); if (fast) f<<<g, b>>>"
-        "(A, A, A, n); else g<<<g, b>>>(A, A, A, n); }\n"
-        "int main() { go(0, 64, false); go(0, 64, true); }", "", "f is correct as its program"),
-    "a kernel for each of some macros": (
-        "#ifdef FAST\n#define BLOCK dim3(8, 8)\n" + kernel(c="C[j * n + i]") + "#else\n"
-        "#define BLOCK dim3(4, 4)\n" + kernel() + "#endif\nint main() { int n = 64; "
-        "f<<<dim3(16, 16), BLOCK>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)blocks of 4×4×1"),
     "a C that another kernel clears": (
         kernel(c="C[i * n + j] = C[i * n + j]") .replace("] = sum;", "] + sum;") +
         "__global__ void fill(float* x, int n) { x[threadIdx.x + blockIdx.x * n] = (float)0; }\n"
@@ -1138,6 +1012,10 @@ READ = {
     "what instantiates a launch": ("template <class T, int S>\n" + kernel() + "template <int S> "
         "void go(int n) { f<float, S><<<dim3(n / S, n / 8), dim3(S, 8)>>>(0, 0, 0, n); }\n"
         "template void go<4>(int n);", "n=m; 4x8, 6x3"),
+    "a variable that holds what launches": (
+        "template <int R, int S>\n" + kernel() + "template <int R, int S> void run(int n) { f<R, S>"
+        "<<<dim3(n / S, n / R), dim3(S, R)>>>(0, 0, 0, n); }\n"
+        "void go(int n) { auto own = run<4, 8>; own(n); }", "n=m; 8x4, 3x6"),
     "a launch behind a lambda": (
         kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
         "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
@@ -1145,12 +1023,6 @@ READ = {
     "the size of a matrix, in a variable": (
         kernel(f"{SQUARE}, int all") + "int main() { int n = 96, all = n * n; "
         "f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n, all); }", "n=m all=given all; 8x4, 3x6"),
-    "letters beside words": (
-        kernel(f"{MATRICES}, int CnCol, int CnRow, int N"), "CnCol=n CnRow=m N=k"),
-    "numbers with a word behind": (
-        kernel(f"{MATRICES}, int N_PAD, int M_DIM, int SIZE_K"), "N_PAD=n M_DIM=m SIZE_K=k"),
-    "widths behind the letters of matrices": (
-        kernel(f"{MATRICES}, int Aw, int Bw, int Cw"), "Aw=k Bw=n Cw=n"),
     "members without use": (
         of_structs(more="int size; "), "A.width=k A.height=m A.size=unused A.size"),
     "numbered structs": (re.sub(r"\b([ABC])(?=[.,)])", lambda one: f"m{ord(one[1]) - 64}",
@@ -1256,10 +1128,6 @@ QUESTIONS = {
         f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; float sum = 0; for (int p = "
         "threadIdx.x; p < n; p += 64) sum += A[blockIdx.x * n + p] * B[p]; s[threadIdx.x] = sum;"
         "if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }", "f multiplies a matrix and a vector"),
-    "sums of vectors": (
-        f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; s[threadIdx.x] = A[threadIdx.x] "
-        "* B[threadIdx.x]; if (threadIdx.x == 0) C[blockIdx.x] = s[0]; }",
-        "f multiplies a matrix and a vector or vectors"),
     "bytes that are codes": (
         "__device__ float value(unsigned char a) { return 1.5f * a + 1; }\n" + kernel(
         "const unsigned char* A, const unsigned char* B, float* C, int n", "value(A[i * n + p])",
@@ -1277,7 +1145,6 @@ QUESTIONS = {
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),
         "Say for instance T=double after"),
     "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
-    "a factor": (kernel(f"{SQUARE}, float scale"), "Say for instance scale=1 after"),
     "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
                                       "with S=16, which is a guess, f is correct at none"),
     "a number of tiles": (
@@ -1325,9 +1192,6 @@ QUESTIONS = {
         "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
         + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }",
         "with SIDE=4, which a build may change: to what"),
-    "a filter": (
-        kernel(f"{SQUARE}, float by".replace("B", "filter"), b="filter[p * n + j] * by"),
-        "no kernel in it looks like a product of two matrices"),
     "structs of which nobody knows whether all are square": (
         SQUARE_STRUCTS, "right at square shapes: which does its program have? Say for instance "
         "m=A.height n=A.height k=A.height after"),
@@ -1363,9 +1227,6 @@ QUESTIONS = {
     "a matrix times itself": (
         kernel("const float* A, float* C, int n", b="A[p * n + j]"),
         "it multiplies a matrix by itself, which no trial knows"),
-    "a block that no trial finds": (
-        SIXTY_FOUR.replace("threadIdx.x >> 4", "threadIdx.x / 96").replace("r += 4", "r += 7"),
-        "which block does f take"),
 }  # fmt: skip
 
 
@@ -1512,8 +1373,9 @@ def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
     hand_in.write_text(f'#include "types.h"\n{text}')
     ((program,), _) = programs_in(hand_in, {})
     assert program.signature.operation.dtype == "float32"
-    hand_in.write_text(f"#define TWICE\n#ifdef TWICE\n#define real double\n#else\n"
-                       f"#define real float\n#endif\n{text}")  # fmt: skip
+    hand_in.write_text(
+        f"#ifdef HALF\n#define real float\n#else\n#define real double\n#endif\n{text}"
+    )
     ((program,), _) = programs_in(hand_in, {})
     assert program.signature.operation.dtype == "float64"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from matmul_sweep.classroom import syntax
-from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
+from matmul_sweep.classroom.file_launch import FileLaunch, file_launch, zeroes
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import Source
 from matmul_sweep.operations.gemm import Gemm
@@ -208,7 +208,7 @@ def test_a_program_that_goes_on_for_ever_is_given_up():
 
 
 @pytest.mark.parametrize(
-    ("text", "own", "constant", "zeroes"),
+    ("text", "own", "constant", "cleared"),
     [
         ("f<<<dim3(7, 7, 4), 16>>>(0, 0, c, 100);", Gemm(100, 100, 100), True, False),
         ("int n = 40; cudaMemset(c, 0, n); f<<<n, 16>>>(0, 0, c, n);", Gemm(40, 40, 40), False,
@@ -222,10 +222,11 @@ def test_a_program_that_goes_on_for_ever_is_given_up():
         ("int n = atoi(s); f<<<8, 16>>>(0, 0, c, n);", None, True, False),
     ],
 )  # fmt: skip
-def test_what_the_program_says_of_sizes_and_of_c(text, own, constant, zeroes):
+def test_what_the_program_says_of_sizes_and_of_c(text, own, constant, cleared):
     program = launch_in(SQUARE + f"int main() {{ float *a, *c; {text} }}")
     assert program
-    assert (program.own_shape, program.constant, program.zeroes_c) == (own, constant, zeroes)
+    assert (program.own_shape, program.constant) == (own, constant)
+    assert zeroes(program.source, program.text_of_c) == cleared
 
 
 DIM3 = "void go(dim3 p, dim3 q) { f<<<dim3(q.x / 8, p.y / 4), 32>>>(0, 0, 0, p.x, q.x, 7); }\n"

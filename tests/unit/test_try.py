@@ -157,6 +157,9 @@ def test_the_verdict_says(text: str, settings: str, wanted: str, hand_in: Path) 
         ("const __nv_bfloat16* B, const __nv_bfloat16* A, __nv_bfloat16* C, int n",
          "gemm_bf16 B A C m"),
         ("float* x, float* y, float* z, int p, int q, int said", "gemm A B C k n m"),
+        ("float* A, float* B, float* C, int CnCol, int CnRow, int N", "gemm A B C n m k"),
+        ("float* A, float* B, float* C, int N_PAD, int M_DIM, int SIZE_K", "gemm A B C n m k"),
+        ("float* A, float* B, float* C, int Aw, int Bw, int Cw", "gemm A B C k n n"),
     ],
 )  # fmt: skip
 def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:

@@ -134,8 +134,6 @@ def reaches_beyond(run: Run) -> bool:
 def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
     """The bench with these matrices stored by columns; a kernel that takes the lengths of rows is
     built anew for them."""
-    if columns == bench.signature.columns:
-        return bench
     signature = replace(bench.signature, columns=columns)
     stored = with_signature(bench, signature)
     if any(p.role.startswith(LEADING) for p in signature.parameters):

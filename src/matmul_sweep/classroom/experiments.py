@@ -359,7 +359,7 @@ class Bench:
         if self.dirty:
             return False
         program = self.program.in_file
-        said = program.zeroes_c if program else zeroes(self.program.source.host, "")
+        said = zeroes(self.program.source.host, program.text_of_c if program else "")
         return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
 
     @property

@@ -108,11 +108,6 @@ class FileLaunch:
         return (0, f" (line {line}{self.of})") if self.of else (line, "")
 
     @property
-    def far_shape(self) -> Shape:
-        """One of sizes that no program has of its own."""
-        return self.allowed[0]
-
-    @property
     def multiple(self) -> int:
         """Of which the sizes are for which the program gets to the launch, and of which no kernel
         for the edges has a part."""
@@ -185,8 +180,8 @@ class FileLaunch:
 
     @property
     def far(self) -> Launched | None:
-        """The launch at that shape."""
-        return self.at(self.far_shape)
+        """The launch at a shape of sizes that no program has of its own."""
+        return self.at(self.allowed[0])
 
     @property
     def sides(self) -> tuple[tuple[int, int], bool] | None:
@@ -197,7 +192,7 @@ class FileLaunch:
         x, y, _ = self.far.grid
         found = []
         for along_x, blocks in ((True, (y, x)), (False, (x, y))):
-            rows, columns = map(side_between, self.far_shape.output, blocks)
+            rows, columns = map(side_between, self.allowed[0].output, blocks)
             if max(rows, columns) <= MAXIMUM_THREADS:
                 found.append(((rows, columns), along_x))
         return max(found, key=lambda one: min(map(roundness, one[0])), default=None)
@@ -271,11 +266,6 @@ class FileLaunch:
                 line = 1 + self.source.bare.count("\n", 0, asked.start())
                 return self.refused("out of bounds", line, what, cure)
         return None
-
-    @property
-    def zeroes_c(self) -> bool:
-        """Whether the program makes C zero before."""
-        return zeroes(self.source, self.text_of_c)
 
     @cached_property
     def of_host(self) -> str:

@@ -14,7 +14,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED,
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.file_launch import MOST_SHARED, FileLaunch
-from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.host import BYTES, Host
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import (
     Kernel,
@@ -22,7 +22,6 @@ from matmul_sweep.classroom.syntax import (
     around,
     text_of,
 )
-from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -251,12 +250,8 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
 def known_values(source: Source, kernel: Kernel, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by the names that a kernel has for them, those
     of headers beside too."""
-    return whole_numbers(source.names_in(kernel.scope) | dict(constants), {})
-
-
-def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
-    """The values of those texts that are whole numbers, which may use each other."""
-    values = dict(known)
+    texts = source.names_in(kernel.scope) | dict(constants)
+    values = dict[str, int]()
     for _ in range(4):  # macros of macros
         found = {name: valued(text, values) for name, text in texts.items()}
         values |= {name: value for name, value in found.items() if value is not None}
@@ -468,9 +463,8 @@ def counts_grid(kernel: Kernel) -> bool:
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
-    sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
     plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
-    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(BYTES.get(one[1], one[0])), plain)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
     plain = re.sub(r"\b(?:true|false)\b", lambda one: str(int(one[0] == "true")), plain)
     plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
@@ -486,13 +480,12 @@ def template_arguments(
     """The arguments of the kernel's template, by the parameter's name, and those that are a guess.
 
     Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
-    default, the constant of its name in the program, float for a type, or else a usual one.
+    default, float for a type, or else a usual one.
     """
     source = source.host
     own = Host(source, kernel, {}).launch()
     given = own.template if own else source.instantiations.get(kernel.name, ())
     known = known_values(source, kernel, {})
-    program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts, open_ones = [*given, *[""] * len(kernel.template)], open_names(source, kernel)
     for one, text in zip(kernel.template, texts, strict=False):
@@ -500,8 +493,6 @@ def template_arguments(
         is_open = one.is_type and not open_ones.isdisjoint(re.findall(r"\w+", text))
         said = "" if is_open else argument(one, text, known)
         chosen = settings.get(one.name) or said or argument(one, one.default, known)
-        if not chosen and not one.is_type and one.name in program:
-            chosen = str(program[one.name])
         if not chosen:
             refuse_struct(one, text, source, kernel)
             guessed |= {one.name}

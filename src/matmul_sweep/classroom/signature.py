@@ -189,7 +189,7 @@ def signature_of(
     if len(operation.matrices) == 3 > len(constants):  # of three, trials tell which is which
         by_index = by_index_of_rows(kernel, roles, sizes) | dict(settings)
         constants = constants_as_parameters(sizes, letters, operation, by_index)
-    beside = {name: role_beside(name, letters, kernel.body) for name in numbers if name not in said}
+    beside = {name: role_beside(name, letters) for name in numbers if name not in said}
     beside = {name: role for name, role in beside.items() if role}
     alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
     roles |= {} if alone else beside
@@ -281,10 +281,8 @@ def matrices_among(
 
 def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:
     """How a kernel does without pointers beside its matrices, as the end of a sentence."""
-    kinds, places = (
-        [p.type for p in pointers],
-        {p.name: places_of(p.name, kernel) for p in pointers},
-    )
+    kinds = [p.type for p in pointers]
+    places = {p.name: places_of(p.name, kernel) for p in pointers}
     sizes = [name for name, found in places.items() if found and all(map(str.isdecimal, found))]
     if sizes:
         return f"; take what is in {' and '.join(sizes)} as numbers, such as int n"
@@ -602,13 +600,14 @@ def without_effect(parameters: Sequence[Parameter], body: str) -> list[Parameter
 
 
 def with_batch(parameters: Sequence[Parameter], body: str) -> list[Parameter]:
-    """The parameters; of more than three numbers one that is nothing but the end of blockIdx.z
-    counts products, whatever its name."""
+    """The parameters; one that is nothing but the end of blockIdx.z counts products, if its name
+    says so or there are more than three numbers."""
     numbers = [p.name for p in parameters if not (p.pointer or p.role)]
     index = "|".join([r"blockIdx\.z", *re.findall(r"\b(\w+)\s*=\s*blockIdx\.z\s*[;,]", body)])
     ends = {*re.findall(rf"\b(?:{index})\s*(?:<|>=)\s*(\w+)\b", body)}
     ends = {name for name in ends if len(re.findall(rf"\b{name}\b", body)) == 1}
-    return [replace(p, role=BATCH) if p.name in ends and len(numbers) > 3 else p
+    return [replace(p, role=BATCH)
+            if p.name in ends and (len(numbers) > 3 or BATCH in words_of(p.name)) else p
             for p in parameters]  # fmt: skip
 
 
@@ -701,16 +700,10 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
     return dict(zip("abc123", "ABCABC", strict=True)) | {w: own[w] for w in own if w not in common}
 
 
-def role_beside(name: str, letters: Mapping[str, str], body: str) -> str:
-    """The role of a number that is the length of a matrix's rows, a batch by whose index whole
-    matrices are passed over, a switch, or about tiles; nothing for another one."""
+def role_beside(name: str, letters: Mapping[str, str]) -> str:
+    """The role of a number that is the length of a matrix's rows, a switch, or about tiles; nothing
+    for another one."""
     words = words_of(name)
-    ended = re.findall(rf"\b(\w+)\s*(?:<|>=)\s*{name}\b", body)
-    index = "|".join(["batch\\w*", *ended])
-    whole = rf"blockIdx\.z|\b(?:{index})\s*\*\s*\(?\w+\s*\*"
-    whole += rf"|\*\s*\w+\)?\s*\*\s*(?:{index})\b"
-    if BATCH in words and (re.search(whole, body) or not re.search(rf"\b{name}\b", body)):
-        return BATCH
     if TILED & set(words) or words[:1] == ["trans"]:
         return f"{GIVEN}{name}"
     found = [letters[word] for word in words if word in letters]

@@ -198,12 +198,6 @@ class Source:
         return {kind: [one for one in found if one.type == kind] for kind in kinds}
 
     @cached_property
-    def constants_of_functions(self) -> dict[str, str]:
-        """The values that variables of all functions begin with; of one name, the first."""
-        functions = reversed(self.nodes["function_definition"])
-        return {k: v for one in functions for k, v in self.constants_of(one).items()}
-
-    @cached_property
     def instantiations(self) -> dict[str, tuple[str, ...]]:
         """The arguments of explicit instantiations, by the template's name; of several, the
         last."""
@@ -341,11 +335,6 @@ class Source:
     def without(self, text: str, drops: Callable[["Include"], object]) -> str:
         """A text of its lines without the lines of some headers."""
         return without(text, [one.node for one in self.includes if drops(one)])
-
-    @property
-    def headers(self) -> list[str]:
-        """The headers of CUDA and C++ that may say what the kernel uses."""
-        return [one.name for one in self.includes if KERNEL_HEADERS.fullmatch(one.name)]
 
     @property
     def may_bring_halves(self) -> bool:
