@@ -1107,6 +1107,13 @@ VERDICTS |= {
         "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
         + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }", "SIDE=8",
         "multiple of 8: grid too small, line 12"),
+    "a stride that contradicts the index": (f"""__global__ void f({MATRICES}, int M, int N, int P)
+{{
+    int e = {COL}, i = e / P, j = e % P;
+    float sum = 0;
+    for (int p = 0; e < M * P && p < N; p++) sum += A[i * N + p] * B[p * N + j];
+    if (e < M * P) C[e] = sum;
+}}""", "", "wrong index(?s:.*)B is read with rows of N elements; they have P"),
 }  # fmt: skip
 
 
