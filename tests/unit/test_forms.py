@@ -1114,6 +1114,9 @@ VERDICTS |= {
     for (int p = 0; e < M * P && p < N; p++) sum += A[i * N + p] * B[p * N + j];
     if (e < M * P) C[e] = sum;
 }}""", "", "wrong index(?s:.*)B is read with rows of N elements; they have P"),
+    "adds to a C that is a pointer and a number": (
+        kernel().replace("float sum = 0;", "").replace("sum +=", "*(C + i * n + j) +=").replace(
+            "    C[i * n + j] = sum;\n", ""), "", "f is correct(?s:.*)its caller has to clear"),
 }  # fmt: skip
 
 

@@ -343,7 +343,8 @@ class Bench:
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = self.names_of_c
-        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
+        place = rf"(?:\b{c}\s*\[[^;=]*\]|\*\s*\(\s*{c}\s*\+[^;=]*\))"
+        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|{place}\s*\+="
         return bool(re.search(added, self.program.kernel.body))
 
     @property
