@@ -1117,6 +1117,9 @@ VERDICTS |= {
     "adds to a C that is a pointer and a number": (
         kernel().replace("float sum = 0;", "").replace("sum +=", "*(C + i * n + j) +=").replace(
             "    C[i * n + j] = sum;\n", ""), "", "f is correct(?s:.*)its caller has to clear"),
+    "matrices with the names of vectors": (
+        kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
+               "z[i * n + j]"), "", "f is correct"),
 }  # fmt: skip
 
 
