@@ -1120,6 +1120,9 @@ VERDICTS |= {
     "matrices with the names of vectors": (
         kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
                "z[i * n + j]"), "", "f is correct"),
+    "a loop to a macro that its program passes": (
+        f"#define K 2048\n{rectangular(k='K')}int main() {{ f<<<dim3(4, 4), dim3(16, 16)>>>"
+        "(0, 0, 0, 64, 64, K); }", "", "f is correct(?s:.*)to [0-9]*x[0-9]*x128;"),
 }  # fmt: skip
 
 
