@@ -1116,7 +1116,10 @@ VERDICTS |= {
 }}""", "", "wrong index(?s:.*)B is read with rows of N elements; they have P"),
     "adds to a C that is a pointer and a number": (
         kernel().replace("float sum = 0;", "").replace("sum +=", "*(C + i * n + j) +=").replace(
-            "    C[i * n + j] = sum;\n", ""), "", "f is correct(?s:.*)its caller has to clear"),
+            "    C[i * n + j] = sum;\n", "") + "__global__ void fill(float* x, int n) { "
+        "*(x + threadIdx.x + blockIdx.x * n) = 0; }\nint main() { float* c; int n = 16; "
+        "fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n); }", "",
+        "f is correct(?s:.*)adds to C, which the program clears or fills before"),
     "matrices with the names of vectors": (
         kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
                "z[i * n + j]"), "", "f is correct"),
