@@ -1114,6 +1114,10 @@ VERDICTS |= {
     for (int p = 0; e < M * P && p < N; p++) sum += A[i * N + p] * B[p * N + j];
     if (e < M * P) C[e] = sum;
 }}""", "", "wrong index(?s:.*)B is read with rows of N elements; they have P"),
+    "a block of as many threads as C has elements": (
+        rectangular(parameters=f"{MATRICES}, int n, int k", m="r").replace(ROW, "threadIdx.x / n")
+        .replace(COL, "threadIdx.x % n").replace("i >= r ||", "") + "void go(int r, int n,"
+        " int k) { f<<<1, r * n>>>(0, 0, c, n, k); }", "", "too many threads(?s:.*) 1×1×1 blocks"),
     "adds to a C that is a pointer and a number": (
         kernel().replace("float sum = 0;", "").replace("sum +=", "*(C + i * n + j) +=").replace(
             "    C[i * n + j] = sum;\n", "") + "__global__ void fill(float* x, int n) { "

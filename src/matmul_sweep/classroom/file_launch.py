@@ -458,7 +458,9 @@ def roles_of(
     conditions = (one for found in REFUSES_UNLIKE.findall(around) for one in found.split("||"))
     same = [(one, known[other]) for one, other in pairs(conditions, "!=") if other in known]
     left = {*sides} - {*known.values()}
-    areas = pairs((text for _, text, _ in passed(signature, own)), "*")  # the sizes of matrices
+    # The sizes of matrices, or the threads of one block that are the elements of C.
+    block = re.findall(rf"\b{kernel.name}\s*<<<\s*1\s*,\s*([^,>]*)>>>", around)
+    areas = pairs([*block, *(text for _, text, _ in passed(signature, own))], "*")
     same += [(one, min(left)) for one, other in areas if other in known and len(left) == 1]
     fresh = [one for one in same if one[0] not in known.keys() | source.names.keys()]
     return (*roles, *fresh)
