@@ -981,6 +981,29 @@ VERDICTS |= {
         "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
         + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }", "SIDE=8",
         "multiple of 8: grid too small, line 12"),
+    "a stride that contradicts the index": (f"""__global__ void f({MATRICES}, int M, int N, int P)
+{{
+    int e = {COL}, i = e / P, j = e % P;
+    float sum = 0;
+    for (int p = 0; e < M * P && p < N; p++) sum += A[i * N + p] * B[p * N + j];
+    if (e < M * P) C[e] = sum;
+}}""", "", "wrong index(?s:.*)B is read with rows of N elements; they have P"),
+    "a block of as many threads as C has elements": (
+        rectangular(parameters=f"{MATRICES}, int n, int k", m="r").replace(ROW, "threadIdx.x / n")
+        .replace(COL, "threadIdx.x % n").replace("i >= r ||", "") + "void go(int r, int n,"
+        " int k) { f<<<1, r * n>>>(0, 0, c, n, k); }", "", "too many threads(?s:.*) 1×1×1 blocks"),
+    "adds to a C that is a pointer and a number": (
+        kernel().replace("float sum = 0;", "").replace("sum +=", "*(C + i * n + j) +=").replace(
+            "    C[i * n + j] = sum;\n", "") + "__global__ void fill(float* x, int n) { "
+        "*(x + threadIdx.x + blockIdx.x * n) = 0; }\nint main() { float* c; int n = 16; "
+        "fill<<<n, n>>>(c, n); f<<<1, dim3(n, n)>>>(0, 0, c, n); }", "",
+        "f is correct(?s:.*)adds to C, which the program clears or fills before"),
+    "matrices with the names of vectors": (
+        kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
+               "z[i * n + j]"), "", "f is correct"),
+    "a loop to a macro that its program passes": (
+        f"#define K 2048\n{rectangular(k='K')}int main() {{ f<<<dim3(4, 4), dim3(16, 16)>>>"
+        "(0, 0, 0, 64, 64, K); }", "", "f is correct(?s:.*)to [0-9]*x[0-9]*x128;"),
 }  # fmt: skip
 
 

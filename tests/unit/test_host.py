@@ -256,6 +256,8 @@ DIM3 = "void go(dim3 p, dim3 q) { f<<<dim3(q.x / 8, p.y / 4), 32>>>(0, 0, 0, p.x
          "#define ROW(S) {S, run<S>}\nauto all[] = {ROW(4), ROW(8)};", (16, 1, 1)),
         (f"{TEMPLATE}void go(int n) {{ auto f2 = [&](auto g, int b) {{ g<<<b, 8>>>(0, 0, 0, n); }};"
          " f2(f<4>, 9); }", (9, 1, 1)),
+        (f"namespace k {{ {SQUARE} }}\nvoid f(int n) {{ k::f<<<n / 16, 16>>>(0, 0, 0, n); }}\n"
+         "int main() { f(512); }", (32, 1, 1)),
     ],
 )  # fmt: skip
 def test_a_call_gives_what_the_variables_of_its_function_are_there(text, grid):

@@ -5,7 +5,7 @@ The kernel's own indexing decides, where nobody said it: C of two launches is ri
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -23,6 +23,7 @@ from matmul_sweep.classroom.signature import (
     by_index_of_rows,
 )
 from matmul_sweep.classroom.source import word_set
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
@@ -81,7 +82,8 @@ def likeliest(bench: Bench) -> Bench | None:
         return not reaches_beyond(run), run.result.ended and not run.unwritten.any()
 
     roles = {p.name: p.role for p in bench.signature.parameters}
-    told = by_index_of_rows(bench.program.kernel, roles, roles)
+    kernel = bench.program.kernel
+    told = by_index_of_rows(kernel, roles, roles) or by_divided_index(kernel, roles)
     if len({*told.values()}) == len(told) == 3:
         ways = reordered(bench.with_tile(SIDE))
         return next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})
@@ -92,6 +94,18 @@ def likeliest(bench: Bench) -> Bench | None:
         if other := next(others, None):
             return other
     return usual if (inside and whole) or not bench.signature.unsure else None
+
+
+def by_divided_index(kernel: Kernel, numbers: Iterable[str]) -> dict[str, str]:
+    """What m, n and k are of a kernel that says it by an index of all of C, of which it takes the
+    quotient and the rest, by its bound, and by a loop; or nothing."""
+    for index, *sides in re.findall(r"\b(\w+)\s*<\s*\(?(\w+)\s*\*\s*(\w+)\b", kernel.body):
+        for m, n in permutations(sides):
+            split = all(re.search(rf"\b{index}\s*{sign}\s*{n}\b", kernel.body) for sign in "/%")
+            ends = {one for one in numbers if re.search(rf"<\s*{one}\s*;", kernel.body)}
+            if split and len(ends) == 1 and {m, n} <= {*numbers}:
+                return {"m": m, "n": n, "k": ends.pop()}
+    return {}
 
 
 def candidates(bench: Bench, folder: Path, told: bool, end: float) -> Iterator[Bench]:

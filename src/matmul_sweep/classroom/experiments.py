@@ -20,7 +20,7 @@ from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
-from matmul_sweep.classroom.file_launch import zeroes
+from matmul_sweep.classroom.file_launch import place_in, zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature, small_sizes
@@ -343,14 +343,14 @@ class Bench:
     def adds(self) -> bool:
         """Whether the kernel adds to C, so that the launch has to find zeros there."""
         c = self.names_of_c
-        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
+        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|{place_in(c)}\s*\+="
         return bool(re.search(added, self.program.kernel.body))
 
     @property
     def reads_c(self) -> bool:
         """Whether the kernel begins its sums with what C holds."""
         c = self.names_of_c
-        read = rf"(?<![=!<>])=[^;={{}}]*\b{c}\s*\[|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
+        read = rf"(?<![=!<>])=[^;={{}}]*{place_in(c)}|\bload_matrix_sync\s*\([^;,]*,[^;,]*\b{c}\b"
         return bool(re.search(read, self.program.kernel.body))
 
     @property

@@ -29,6 +29,7 @@ ASSIGNED = (r"(?<![\w.>]){}\s*=\s*(?:[\w.>-]+\s*=\s*)*(?:(?!\w*rans)\w+\(\s*)?"
 ZERO = r"(?:\(\w+\)\s*)?0(?:\.0*)?f?\s*;"
 BEGUN_AT_ZERO = (r"\b(\w+)\s*=\s*(?:torch|at)::zeros\w*\s*\(",
                  rf"\b(\w+)\s*\[[^]=;]*\]\s*=\s*{ZERO}",
+                 rf"\*\s*\(\s*(\w+)\s*\+[^;=]*\)\s*=\s*{ZERO}",
                  r"\bdevice_vector\s*<[^>]*>\s*(\w+)\s*\([^;()]*,\s*0(?:\.0*)?f?\s*\)")  # fmt: skip
 # A way out for sizes that are no multiples.
 REFUSES_OTHERS = re.compile(
@@ -381,6 +382,11 @@ def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str
             yield (one, member, own.members.get(member)) if one.member else (one, text, value)
 
 
+def place_in(name: str) -> str:
+    """An element of an array of this name, or pattern, as a pattern."""
+    return rf"(?:\b{name}\s*\[[^;=]*\]|\*\s*\(\s*{name}\s*\+[^;=]*\))"
+
+
 def zeroes(source: Source, c: str) -> bool:
     """Whether a program clears the array of this name, or one whose name is not known."""
     host = source.bare
@@ -403,7 +409,7 @@ def cleared_by_kernels(source: Source, host: str) -> Iterator[str]:
         launches = re.findall(rf"\b{kernel.name}\s*<<<[^;]*>>>\s*\(([^;]*)\)\s*;", host)
         for given in () if kernel in source.products() else launches:
             for one, text in zip(kernel.parameters, given.split(","), strict=False):
-                if re.search(rf"\b{one.name}\s*\[[^;=]*\]\s*=\s*{ZERO}", kernel.body):
+                if re.search(rf"{place_in(one.name)}\s*=\s*{ZERO}", kernel.body):
                     yield text.strip()
 
 
@@ -442,7 +448,9 @@ def roles_of(
     conditions = (one for found in REFUSES_UNLIKE.findall(around) for one in found.split("||"))
     same = [(one, known[other]) for one, other in pairs(conditions, "!=") if other in known]
     left = {*sides} - {*known.values()}
-    areas = pairs((text for _, text, _ in passed(signature, own)), "*")  # the sizes of matrices
+    # The sizes of matrices, or the threads of one block that are the elements of C.
+    block = re.findall(rf"\b{kernel.name}\s*<<<\s*1\s*,\s*([^,>]*)>>>", around)
+    areas = pairs([*block, *(text for _, text, _ in passed(signature, own))], "*")
     same += [(one, min(left)) for one, other in areas if other in known and len(left) == 1]
     fresh = [one for one in same if one[0] not in known.keys() | source.names.keys()]
     return (*roles, *fresh)

@@ -197,12 +197,13 @@ class Host:
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[Node, str]]:
-        """The functions of the program and of the headers beside it, each with the text that it is
-        a part of."""
+        """The functions of the program and of the headers beside it, but one that has the kernel's
+        name, each with the text that it is a part of."""
         named = ((syntax.declared_names(one), one, source.text)
                  for source in self.source.sources
                  for one in functions_of(source))  # fmt: skip
-        return {text_of(names[-1], text): (one, text) for names, one, text in named if names}
+        found = {text_of(names[-1], text): (one, text) for names, one, text in named if names}
+        return {name: one for name, one in found.items() if name != self.kernel.name}
 
     def name_of(self, function: Node) -> str:
         return "".join(text_of(one, self.text) for one in syntax.declared_names(function)[-1:])
@@ -210,7 +211,8 @@ class Host:
     def calls_of(self, function: Node) -> list[Node]:
         """The first calls of a function in the file."""
         calls, name = self.source.nodes["call_expression"], self.name_of(function)
-        return [one for one in calls if self.called(one, self.text) == name][:MOST_CALLS]
+        called = (one for one in calls if self.called(one, self.text) == name)
+        return [one for one in called if one.child(1).type != "kernel_call_syntax"][:MOST_CALLS]
 
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
         """A function's parameters, with what a call in the file gives them. words: how many the

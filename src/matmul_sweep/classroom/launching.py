@@ -113,7 +113,8 @@ class Launch:
             return None
         own = shape == self.program.own_shape and self.program.follows
         known = not self.program.constant or self.program.one_block
-        return told.grid if own or (known and not self.program.signature.open_rows) else self.fixed
+        by_grid = self.program.signature.open_rows and "m" not in dict(self.program.roles).values()
+        return told.grid if own or (known and not by_grid) else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
         """The launch at a shape, or with another grid."""

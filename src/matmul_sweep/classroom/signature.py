@@ -212,14 +212,16 @@ def signature_of(
     unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[same.get(p.name, p.name)]) for p in parameters]
-    if beside_numbers:
-        parameters = with_values(parameters, source, kernel, sizes)
+    known = sizes.keys() if beside_numbers else ends_of_loops(kernel, sizes.keys())
+    passed = passed_constants(source, kernel, known) if known else {}
+    parameters = [replace(p, value=p.value or sizes.get(passed.get(p.position, ""), 0))
+                  for p in parameters]  # fmt: skip
     signature = Signature(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
         again=again, tied=said_roles(said_too)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
-    return with_sizes(signature, sizes)
+    return with_sizes(signature, sizes, {*passed.values()})
 
 
 def same_by_guard(kernel: Kernel, numbers: set[str], settings: Mapping[str, str]) -> dict[str, str]:
@@ -251,13 +253,16 @@ def packed(
     return UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
 
 
-def with_values(
-    parameters: Sequence[Parameter], source: Source, kernel: Kernel, sizes: Mapping[str, int]
-) -> list[Parameter]:
-    """The parameters; those for which the program's launch passes a constant have its value."""
+def passed_constants(source: Source, kernel: Kernel, known: Set[str]) -> dict[int, str]:
+    """Those of the constants that the program's launch passes, by the parameter's position."""
     own = Host(source, kernel, {}).launch()
-    passed = [*(own.arguments if own else ()), *[""] * len(parameters)]
-    return [replace(p, value=p.value or sizes.get(passed[p.position], 0)) for p in parameters]
+    return {i: text for i, text in enumerate(own.arguments if own else ()) if text in known}
+
+
+def ends_of_loops(kernel: Kernel, sizes: Set[str]) -> set[str]:
+    """Those constants at which a loop of the kernel ends, and which are no side of an array."""
+    ends = {*re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*(\w+)\s*;", kernel.body)} & sizes
+    return ends - {*re.findall(r"\[\s*(\w+)", kernel.body)}
 
 
 def matrices_among(
@@ -332,14 +337,15 @@ def products_among(passed: Mapping[str, str], known: Set[str]) -> set[str]:
             if two.fullmatch(text) and known.isdisjoint(re.findall(r"\w+", text))}  # fmt: skip
 
 
-def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
-    """The signature with the dimensions that constants of the file, or arrays of rows, fix."""
+def with_sizes(signature: Signature, sizes: Mapping[str, int], passed: Set[str]) -> Signature:
+    """The signature with the dimensions that constants of the file, those that its program passes
+    among them, or arrays of rows, fix."""
     rows = {extent: signature.row_length(p.role)
             for p in signature.parameters for extent in p.extents}  # fmt: skip
     only = {role: int(sizes.get(extent, extent)) for extent, role in rows.items()
             if extent in sizes or extent.isdecimal()}  # fmt: skip
     parameters = [replace(p, value=p.value or only.get(p.role, 0)) for p in signature.parameters]
-    names = {p.name for p in parameters if p.position < 0} | rows.keys()
+    names = {p.name for p in parameters if p.position < 0} | rows.keys() | passed
     own = {name: value for name, value in sizes.items() if name in names}
     return replace(signature, parameters=tuple(parameters), sizes=own)
 

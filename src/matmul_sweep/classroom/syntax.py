@@ -343,7 +343,9 @@ def takes_matrices(kernel: Kernel) -> bool:
     function."""
     pointers = [one for one in kernel.parameters if one.pointers]
     names = {one.name for one in pointers}
-    if any(map(VECTOR.search, names)) or {"x", "y"} <= names or writes_vector(kernel):
+    apart = places_of("x", kernel) != places_of("y", kernel)
+    vectors = {"x", "y"} <= names and not (names == {"x", "y", "z"} and apart)
+    if any(map(VECTOR.search, names)) or vectors or writes_vector(kernel):
         return False
     if len(pointers) != 2:
         return True
