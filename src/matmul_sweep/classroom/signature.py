@@ -178,9 +178,8 @@ def signature_of(
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
         raise packed(half[1], pointers, roles, where)
     columns = {roles[p.name] for p in pointers if says_transposed(p.name)} & {"A", "B"}
-    by_rows = EXTENTS[len(operation.shape.__match_args__)]
-    extents = {matrix: sides[:: -1 if matrix in columns else 1]
-               for matrix, sides in by_rows.items()}  # fmt: skip
+    by_rows = EXTENTS[len(operation.matrices)].items()
+    extents = {name: sides[:: -1 if name in columns else 1] for name, sides in by_rows}
     parameters = without_unused(parameters, letters, extents, kernel, code)
     roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
@@ -189,8 +188,7 @@ def signature_of(
     if len(operation.matrices) == 3 > len(constants):  # of three, trials tell which is which
         by_index = by_index_of_rows(kernel, roles, sizes) | dict(settings)
         constants = constants_as_parameters(sizes, letters, operation, by_index)
-    beside = {name: role_beside(name, letters) for name in numbers if name not in said}
-    beside = {name: role for name, role in beside.items() if role}
+    beside = {n: role for n in numbers if n not in said and (role := role_beside(n, letters))}
     alone = 0 < len(numbers) == len(beside) <= 3 and not constants  # these may be the dimensions
     roles |= {} if alone else beside
     numbers = [name for name in numbers if name not in roles]
@@ -209,7 +207,7 @@ def signature_of(
     if not numbers:
         refuse_undefined(source, kernel, where)
     dimensional = dimensions(numbers, letters, extents, operation, said_too, where)
-    unsure, again = alone or not dimensional, next(iter(repeated(dimensional)), "")
+    again = next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[same.get(p.name, p.name)]) for p in parameters]
     known = sizes.keys() if beside_numbers else ends_of_loops(kernel, sizes.keys())
@@ -217,8 +215,8 @@ def signature_of(
     parameters = [replace(p, value=p.value or sizes.get(passed.get(p.position, ""), 0))
                   for p in parameters]  # fmt: skip
     signature = Signature(
-        operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
-        again=again, tied=said_roles(said_too)[1],
+        operation, tuple(parameters), stored_by_columns(settings, columns, where),
+        unsure=alone or not dimensional, again=again, tied=said_roles(said_too)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes, {*passed.values()})
