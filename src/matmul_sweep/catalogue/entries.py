@@ -20,9 +20,7 @@ from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import meant
 
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
-# A cluster's multiprocessors are neighbours, of a group of 14 to 18 on an H100: so much of the card
-# clusters of more than two blocks can have (30 of four at once, 15 of eight).
-CLUSTERED = 0.91
+CLUSTERED = 0.91  # of a card, which clusters of more than two blocks can have
 ADDS = "ADDS"  # whether a kernel with an epilogue scales and adds
 # The keys by which a kernel is launched, timed and verified.
 OF_LAUNCH = (
@@ -244,12 +242,10 @@ class Variant:
         where they take whole tiles no more than there are tiles."""
         blocks, cluster = evaluate(self.kernel.blocks, self.constants(arch)), self.cluster
         if blocks:
-            whole = self.kernel.shares == "tiles"
-            clusters = int((CLUSTERED if whole and cluster > 2 else 1) * blocks) // cluster
-            if whole:
-                clusters = min(clusters, self.cluster_tiles(shape))
-            clusters = max(clusters, 1)
-            return clusters * cluster, 1, 1
+            clusters = blocks // cluster
+            if self.kernel.shares == "tiles":
+                clusters = min(clusters_at_once(blocks, cluster), self.cluster_tiles(shape))
+            return max(clusters, 1) * cluster, 1, 1
         tiles = triangle_of if self.kernel.schedule == "triangle" else grid_of
         x, y, z = tiles(shape, self.tile)
         if self.kernel.shares == "cluster":
@@ -356,6 +352,13 @@ class Variant:
         """What determines its launch and timing, besides its sources, flags and parameters."""
         own = [getattr(self.kernel, key) for key in OF_LAUNCH]
         return repr([self.kernel.product.rivals, own])
+
+
+def clusters_at_once(places: int, cluster: int) -> int:
+    """How many clusters run at once where there are places for so many blocks. A cluster's
+    multiprocessors are neighbours, of a group of 14 to 18 on an H100: of its 132 clusters of four
+    have 120, 30 at once, and so have those of eight."""
+    return int((CLUSTERED if cluster > 2 else 1) * places) // cluster
 
 
 def launch_of(own: OwnLaunch, values: Mapping[str, int]) -> Launch:

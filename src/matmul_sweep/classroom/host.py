@@ -202,8 +202,8 @@ class Host:
         named = ((syntax.declared_names(one), one, source.text)
                  for source in self.source.sources
                  for one in functions_of(source))  # fmt: skip
-        found = {text_of(names[-1], text): (one, text) for names, one, text in named if names}
-        return {name: one for name, one in found.items() if name != self.kernel.name}
+        return {name: (one, text) for names, one, text in named
+                if names and (name := text_of(names[-1], text)) != self.kernel.name}  # fmt: skip
 
     def name_of(self, function: Node) -> str:
         return "".join(text_of(one, self.text) for one in syntax.declared_names(function)[-1:])
@@ -212,7 +212,7 @@ class Host:
         """The first calls of a function in the file."""
         calls, name = self.source.nodes["call_expression"], self.name_of(function)
         called = (one for one in calls if self.called(one, self.text) == name)
-        return [one for one in called if one.child(1).type != "kernel_call_syntax"][:MOST_CALLS]
+        return [one for one in called if not syntax.launch_of(one)][:MOST_CALLS]
 
     def frame_of(self, function: Node, words: int | None, call: Node | None) -> Frame:
         """A function's parameters, with what a call in the file gives them. words: how many the
@@ -607,7 +607,7 @@ class Host:
         if node == self.goal:
             self.arrivals[node.id] = self.frames[-1]
             raise Found
-        if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
+        if mark := syntax.launch_of(node):
             self.kernel_call(node, mark, name)
             return None
         if name in ("exit", "abort") or (name == "assert" and self.list_of(arguments) == [0]):

@@ -126,8 +126,8 @@ class Source:
         others = self.includer or self.headers_beside or self.left_out
         if not call or others or call.start_byte > kernel.node.start_byte:
             return 0
-        launches = any(one.type == "kernel_call_syntax" for one in call.children)
-        return syntax.line_of(call) if launches and self.path.suffix == ".cu" else 0
+        launches = syntax.launch_of(call) and self.path.suffix == ".cu"
+        return syntax.line_of(call) if launches else 0
 
     @cached_property
     def settings(self) -> dict[str, str]:

@@ -372,6 +372,11 @@ def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, str, Node]
     return found
 
 
+def launch_of(call: Node) -> Node | None:
+    """The `<<<...>>>` of a call that launches a kernel."""
+    return next((one for one in call.children if one.type == "kernel_call_syntax"), None)
+
+
 def launchers(root: Node, text: str) -> dict[str, Node | None]:
     """The host function around the first launch of each kernel, by the kernel's name; or around
     the first other use of it, which gives it to a variable or a function that launches it."""

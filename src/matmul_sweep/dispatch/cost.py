@@ -12,7 +12,7 @@ import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from matmul_sweep.catalogue.entries import CLUSTERED, Variant
+from matmul_sweep.catalogue.entries import Variant, clusters_at_once
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.sharing import Shares, shares_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -179,9 +179,7 @@ def crowded(
     one fewer of them may run beside each other, or tiles are halved.
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
-    places = variant.at_once * multiprocessors
-    if variant.cluster > 2:
-        places = int(CLUSTERED * places) // variant.cluster * variant.cluster
+    places = clusters_at_once(variant.at_once * multiprocessors, variant.cluster) * variant.cluster
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
     last = HALF_A_TILE if variant.halves and 2 * left <= places else 1
     waves = [

@@ -18,6 +18,7 @@ from matmul_sweep.experiment.dataset.selection import (
     thermally_throttled,
     to_fastest,
     told_ratios,
+    verdict_of,
 )
 from matmul_sweep.experiment.report.numbers import judged, known
 from matmul_sweep.operations import OPERATIONS, shape_of
@@ -50,8 +51,9 @@ def shares(results: Results) -> Iterator[dict[str, Any]]:
     rows = told_ratios(results, rows[rows.cache == way])
     by_library = [rows[rows.baseline == library] for library in results.full_rivals]
     for own in [rows] if way == "alone" else by_library:
-        won, lost = own.ratio_low > 1, own.ratio_high < 1
-        faster, tie = ({*map(int, own.n[which])} for which in (won, ~won & ~lost))
+        verdicts = map(verdict_of, own.ratio_low, own.ratio_high)
+        told = [*zip(map(int, own.n), verdicts, strict=True)]
+        faster, tie = ({n for n, said in told if said == word} for word in ("faster", "tie"))
         here = results.at_compared(own)
         here = here[here.variant.isin(leading_own(results).variant)] if way == "alone" else here
         for best in here.sort_values("ratio").tail(1).itertuples():
