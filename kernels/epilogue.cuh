@@ -16,8 +16,8 @@
 // upper: C is symmetric, and of D only pairs that reach the diagonal or lie above it are read.
 template <bool adds, bool upper = false>
 struct Epilogue {
-    float alpha, beta;
-    const __nv_bfloat16* D;
+    float alpha = 1, beta = 0;
+    const __nv_bfloat16* D = nullptr;
 
     __device__ __forceinline__ float of(float sum, const __nv_bfloat16& d) const
     {

@@ -41,7 +41,9 @@ struct HopperShare {
         const int2 place = Tile::place_in_cluster();
         wait_for_last_launch();
         for (Part part = schedule.next(); !part.empty(); part = schedule.next()) {
-            Tile::produce(ring, in, order.position(part.tile, place), part.begin, part.end, place);
+            const int2 tile = order.position(part.tile, place);
+            Tile::produce(ring, in, tile, part.begin, part.end, place);
+            if (T::d_by_ring && !schedule.leaves(part)) Tile::load_d(ring, in, tile);
         }
         ring.wait_until_empty();
     }
@@ -50,7 +52,8 @@ struct HopperShare {
     // registers are the sums'. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
     template <class Store>
     static __device__ __forceinline__ void consume_parts(typename Tile::Ring& ring, Schedule& schedule,
-                                                         Part (&parts)[2], int m, int n, Left left, Store store)
+                                                         Part (&parts)[2], const typename Tile::Inputs& in, int m, int n,
+                                                   Left left, Store store)
     {
         const bool served = Tile::serves();
         const auto leave = [&](int stage) {
@@ -74,6 +77,7 @@ struct HopperShare {
             } else {
                 if (part.begin > 0)
                     Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule, part);
+                Tile::add_d(ring, sums, in, leave);
                 store(sums, position(part));
             }
         }
@@ -101,7 +105,7 @@ struct HopperShare {
             if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
         } else {
             Tile::Registers::take_for_consumer();
-            consume_parts(ring, of_consumers, parts, m, n, left, store);
+            consume_parts(ring, of_consumers, parts, in, m, n, left, store);
         }
     }
 };

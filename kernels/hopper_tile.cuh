@@ -6,6 +6,7 @@
 //     Loads                 a slab by TMA, also for other blocks of a cluster   gemm_bf16/tma.cu, persistent.cu
 //     Ring                  stages between a producer and consumers             gemm_bf16/roles.cu
 //     Registers             which the producer leaves to the consumers          gemm_bf16/roles.cu
+//     D                     through the ring, behind a tile's slabs             gemm_bf16/persistent.cu
 //     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
 //                           bands row by row                                    gemm_bf16/padded.cu
 //     symmetric             B is A's transpose, and half of C a copy            gram_bf16/halved.cu, mirrored.cu
@@ -32,7 +33,8 @@ struct HopperTiling {
     static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
     static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
     static constexpr bool corners = false;              // those on its diagonal shared out, four to three blocks
-    static constexpr bool adds = false;                 // C = alpha·A·B + beta·D
+    static constexpr bool adds = false;                 // C = alpha·A·B + beta·D, of which each lane loads its elements
+    static constexpr bool d_by_ring = false;            // the same; D comes through the ring
     static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
 };
 
@@ -251,9 +253,11 @@ struct HopperTile {
         return on_diagonal(tile, place) ? (1 + place.x) * T::tile_m : 0;
     }
 
-    // What A and B look like to TMA.
+    // What A and B look like to TMA; with T::d_by_ring also D, in boxes of a band.
     struct Inputs {
         const CUtensorMap &a, &b;
+        const CUtensorMap* d = nullptr;
+        float alpha = 1, beta = 0;
 
         __device__ void prefetch() const { prefetch_map(a), prefetch_map(b); }
     };
@@ -394,6 +398,118 @@ struct HopperTile {
         return lane < cluster && (lane % T::cluster_m == place.x || lane / T::cluster_m == place.y);
     }
 
+    // ---- D ----
+
+    // A part of a tile, 64 rows and 64 columns: of D on its way to the sums; rounded and on its way to C.
+    using Band = Output[64][64];
+
+    // Eight elements of a row of a band, which is swizzled as TMA takes it.
+    static __device__ __forceinline__ Output* piece(Band& band, int row, int piece)
+    {
+        return &band[row][(piece ^ row % 8) * 8];
+    }
+
+    static __device__ __forceinline__ Output& element(Band& band, int row, int column)
+    {
+        return piece(band, row, column / 8)[column % 8];
+    }
+
+    // Behind a tile's last slab a few stages have its bands of D, as many columns of bands as find room in a stage.
+    static constexpr int bands_of_column = T::tile_m / 64;
+    static constexpr int room_for_columns = (int)(sizeof(Slab) / sizeof(Band)) / bands_of_column;
+    static constexpr int columns_of_d = room_for_columns < panels ? room_for_columns : panels;
+
+    // Load the tile's bands of D. width: panels of its columns.
+    static __device__ __forceinline__ void load_d(Ring& ring, const Inputs& in, int2 tile, int width = panels)
+    {
+        if (in.beta == 0) return;
+        for (int first = 0; first < width; first += columns_of_d, ring.next()) {
+            Mbarrier& full = ring.full[ring.stage];
+            const int bands = min(columns_of_d, width - first) * bands_of_column;
+            wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+            expect_bytes(full, bands * sizeof(Band));
+            for (int i = 0; i < bands; i++) {
+                int2 at = {tile.x + 64 * (i % bands_of_column), tile.y + 64 * (first + i / bands_of_column)};
+                if (is_corner(tile)) at = i == 1 ? quarter(tile, false) : int2{at.x - tile.x + tile.y, at.y};
+                load_tile(((Band*)&ring.slabs[ring.stage])[i], *in.d, full, at.x, at.y);
+            }
+        }
+    }
+
+    // Add beta·D to a warpgroup's sums of a band.
+    static __device__ __forceinline__ void add_band(float* sums, Band& band, float beta)
+    {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            unsigned pairs[4];
+            load_matrices<false>(pairs, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float2 two = __bfloat1622float2(*(const __nv_bfloat162*)&pairs[i]);
+                sums[8 * j + 2 * i] += beta * two.x, sums[8 * j + 2 * i + 1] += beta * two.y;
+            }
+        }
+    }
+
+    template <int count>
+    static __device__ __forceinline__ void scale(float (&sums)[count], float alpha)
+    {
+#pragma unroll
+        for (float& sum : sums) sum *= alpha;
+    }
+
+    // Call use(bands, first) for the next stages of the ring, which have bands of D: columns of them from `first` on.
+    template <class Leave, class Use>
+    static __device__ __forceinline__ void each_stage_of_d(Ring& ring, const Inputs& in, Leave leave, int width, Use use)
+    {
+        if (in.beta == 0) return;
+#pragma unroll
+        for (int first = 0; first < panels; first += columns_of_d) {
+            if (first >= width) break;
+            wait_for_phase(ring.full[ring.stage], ring.round);
+            use((Band*)&ring.slabs[ring.stage], first);
+            fence_async_proxy();  // TMA writes there next
+            __syncwarp();
+            leave(ring.stage);
+            ring.next();
+        }
+    }
+
+    // sums = alpha·sums + beta·D, for a consumer's rows of a tile.
+    template <class Leave>
+    static __device__ __forceinline__ void add_d(Ring& ring, Sums& sums, const Inputs& in, Leave leave,
+                                                 int width = panels)
+    {
+        if constexpr (T::d_by_ring) {
+            for (SumsOf64& half : sums) scale(half, in.alpha);
+            each_stage_of_d(ring, in, leave, width, [&](Band* bands, int first) {
+#pragma unroll
+                for (int column = first; column < min(first + columns_of_d, panels); column++)
+#pragma unroll
+                    for (int half = 0; half < T::group_m / 64; half++) {
+                        const int row = T::group_m / 64 * (threadIdx.x / 128) + half;
+                        if (column < width)
+                            add_band(&sums[half][32 * column], bands[(column - first) * bands_of_column + row], in.beta);
+                    }
+            });
+        }
+    }
+
+    // The same for its quarters, a corner's last band and the one that nobody else has use for.
+    template <class Leave>
+    static __device__ __forceinline__ void add_d(Ring& ring, SumsOfQuarter& own, SumsOfQuarter& other, const Inputs& in,
+                                                 Leave leave)
+    {
+        if constexpr (T::d_by_ring) {
+            scale(own, in.alpha), scale(other, in.alpha);
+            each_stage_of_d(ring, in, leave, panels, [&](Band* bands, int) {
+                add_band(own, bands[3], in.beta);
+                add_band(other, bands[1], in.beta);
+            });
+        }
+    }
+
     // ---- Stores ----
 
     // Store a tile that begins at (row, column), each thread its sums. A warpgroup has 64 rows.
@@ -405,24 +521,10 @@ struct HopperTile {
             store_fragment(C, m, n, row + 16 * warp + lane / 4, column + 8 * j + lane % 4 * 2, &sums[0][4 * j]);
     }
 
-    // A part of a tile, rounded and in shared memory, on its way to C.
-    using Band = Output[64][64];
-
     static __device__ __forceinline__ unsigned rounded(const float* two)
     {
         const __nv_bfloat162 both = __floats2bfloat162_rn(two[0], two[1]);
         return *(const unsigned*)&both;
-    }
-
-    // Eight elements of a row of a band, which is swizzled as TMA takes it.
-    static __device__ __forceinline__ Output* piece(Band& band, int row, int piece)
-    {
-        return &band[row][(piece ^ row % 8) * 8];
-    }
-
-    static __device__ __forceinline__ Output& element(Band& band, int row, int column)
-    {
-        return piece(band, row, column / 8)[column % 8];
     }
 
     // Write 64 columns of a warpgroup's sums to a band; transposed, its rows are columns of C.
@@ -494,13 +596,11 @@ struct HopperTile {
 
     // Call compute(store), which calls store(sums, tile, width) for each tile of a consumer.
     template <class Compute>
-    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out, int m, int n,
-                                                            const Addition& addition, Compute compute)
+    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out, Compute compute)
     {
         with_bands(slabs_of_ring, out, [&](auto store_band) {
             compute([&](Sums& sums, int2 tile, int width = panels) {
                 const auto store = [&](float* own, int row, int column) {
-                    addition.apply(own, m, n, row, column);
                     store_band(row, column, [&](Band& band) { write(band, own); });
                 };
                 each_band(sums, tile, store, width);
@@ -533,14 +633,15 @@ struct HopperTile {
         for (; tiles.more(); tiles.next(), early = 0) {
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
             produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step, tiles.width());
+            if constexpr (T::d_by_ring) load_d(ring, in, tiles.first, tiles.width());
         }
         ring.wait_until_empty();
     }
 
     // Compute a consumer's part of a tile.
     template <class Leave, class Store>
-    static __device__ __forceinline__ void compute_tile(Ring& ring, const Tiles& tiles, Sums& sums, int slabs, Leave leave,
-                                                        Store store)
+    static __device__ __forceinline__ void compute_tile(Ring& ring, const Tiles& tiles, Sums& sums, int slabs,
+                                                        const Inputs& in, Leave leave, Store store)
     {
         const int2 tile = tiles.first;
         if constexpr (T::halves) {
@@ -548,15 +649,18 @@ struct HopperTile {
                 consume<T::tile_n / 2>(ring, sums, slabs, leave);
             else
                 consume(ring, sums, slabs, leave);
+            add_d(ring, sums, in, leave, tiles.width());
             return store(sums, tile, tiles.width());
         }
         if constexpr (T::corners)
             if (has_quarters(tile)) {
                 SumsOfQuarter own, other;
                 consume_quarters(ring, own, other, tile, slabs, leave);
+                add_d(ring, own, other, in, leave);
                 return store(own, other, tile);
             }
         consume(ring, sums, slabs, leave, row_of_a(tile, tiles.place));
+        add_d(ring, sums, in, leave);
         if constexpr (!T::halves) store(sums, tile);
     }
 
@@ -590,7 +694,7 @@ struct HopperTile {
                 if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
             };
             Sums sums = {};
-            for (; tiles.more(); tiles.next()) compute_tile(ring, tiles, sums, slabs, leave, store);
+            for (; tiles.more(); tiles.next()) compute_tile(ring, tiles, sums, slabs, in, leave, store);
         }
     }
 

@@ -77,8 +77,8 @@ struct Tiling : HopperTiling {
     static constexpr int bands = BANDS;                                    // places for bands of a consumer
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
-    static constexpr bool halves = HALVES;                                 // whether tiles of a last wave are halved
-    static constexpr bool adds = ADDS;                                     // whether C = alpha·A·B + beta·D
+    static constexpr bool halves = HALVES && !ADDS;                        // whether tiles of a last wave are halved
+    static constexpr bool d_by_ring = ADDS;                                // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -88,10 +88,12 @@ __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
                 __nv_bfloat16* C, int m, int n, int k, float alpha, float beta, const __nv_bfloat16* D,
                 const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b,
-                const __grid_constant__ CUtensorMap out)
+                const __grid_constant__ CUtensorMap out,
+                const __grid_constant__ CUtensorMap in_d)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
-    Tile::compute_by_bands(slabs, out, m, n, {alpha, beta, D},
-                           [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store); });
+    Tile::compute_by_bands(slabs, out, [&](auto store) {
+        Tile::compute_tiles(slabs, {in_a, in_b, &in_d, alpha, beta}, m, n, k, store);
+    });
 }

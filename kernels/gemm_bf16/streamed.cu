@@ -54,7 +54,7 @@ struct Tiling : HopperTiling {
     static constexpr int resident = RESIDENT;                           // blocks of a multiprocessor
     static constexpr int blocks = MULTIPROCESSORS * resident;           // blocks of the grid
     static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
-    static constexpr bool adds = ADDS;                                  // whether C = alpha·A·B + beta·D
+    static constexpr bool d_by_ring = ADDS;                             // whether C = alpha·A·B + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -69,11 +69,12 @@ __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 streamed_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
               __nv_bfloat16* C, int m, int n, int k, float alpha, float beta, const __nv_bfloat16* D,
               const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b,
-              const __grid_constant__ CUtensorMap out)
+              const __grid_constant__ CUtensorMap out,
+              const __grid_constant__ CUtensorMap in_d)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
-    Tile::compute_by_bands(slabs, out, m, n, {alpha, beta, D}, [&](auto store) {
-        Share::compute(slabs, {in_a, in_b}, m, n, k, {partial_sums, flags}, store);
+    Tile::compute_by_bands(slabs, out, [&](auto store) {
+        Share::compute(slabs, {in_a, in_b, &in_d, alpha, beta}, m, n, k, {partial_sums, flags}, store);
     });
 }

@@ -42,7 +42,7 @@ struct Tiling : HopperTiling {
     static constexpr int bands = BANDS;               // places for bands of a consumer
     static constexpr int early = stages;              // slabs loaded before the block meets
     static constexpr bool symmetric = true, corners = true;
-    static constexpr bool adds = ADDS;                // whether C = alpha·A·Aᵀ + beta·D
+    static constexpr bool d_by_ring = ADDS;           // whether C = alpha·A·Aᵀ + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -52,29 +52,29 @@ template <class StoreBand>
 struct Store {
     StoreBand store_band;
     int m;
-    Tile::Addition addition;
 
     __device__ __forceinline__ void operator()(Tile::Sums& sums, int2 tile) const
     {
-        Mirror<Tiling>::store(sums, {min(tile.x, tile.y), tile.y}, m, addition, store_band);
+        Mirror<Tiling>::store(sums, {min(tile.x, tile.y), tile.y}, m, store_band);
     }
 
     __device__ __forceinline__ void operator()(Tile::SumsOfQuarter& own, Tile::SumsOfQuarter& other, int2 tile) const
     {
         const int2 first = Tile::quarter(tile, true), second = Tile::quarter(tile, false);
-        Mirror<Tiling>::store_twice(own, first.x, first.y, m, addition, store_band);
-        Mirror<Tiling>::store_twice(other, second.x, second.y, m, addition, store_band);
+        Mirror<Tiling>::store_twice(own, first.x, first.y, m, store_band);
+        Mirror<Tiling>::store_twice(other, second.x, second.y, m, store_band);
     }
 };
 
 extern "C" __global__ void __launch_bounds__(Tile::consumer_threads + 128, 1)
 gram_corners_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, int k, float alpha, float beta,
                   const __nv_bfloat16* D, const __grid_constant__ CUtensorMap in,
-                  const __grid_constant__ CUtensorMap out)
+                  const __grid_constant__ CUtensorMap out,
+                  const __grid_constant__ CUtensorMap in_d)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::with_bands(slabs, out, [&](auto store_band) {
-        Tile::compute_tiles(slabs, {in, in}, m, m, k, Store<decltype(store_band)>{store_band, m, {alpha, beta, D}});
+        Tile::compute_tiles(slabs, {in, in, &in_d, alpha, beta}, m, m, k, Store<decltype(store_band)>{store_band, m});
     });
 }

@@ -21,8 +21,8 @@ struct Mirror {
     // Store a band of sums of C of m×m that begins at (row, column), and its mirror image; below the diagonal it is another
     // band's. store_band(row, column, write): store a band that write(band) writes.
     template <class StoreBand>
-    static __device__ __forceinline__ void store_twice(float* sums, int row, int column, int m,
-                                                       const typename Tile::Addition& addition, StoreBand store_band)
+    static __device__ __forceinline__ void store_twice(float* sums, int row, int column, int m, StoreBand store_band,
+                                                       const typename Tile::Addition& addition = {})
     {
         if (column < row) return;
         addition.apply(sums, m, m, row, column);
@@ -37,11 +37,11 @@ struct Mirror {
 
     // Store a consumer's rows of a tile, and their mirror image.
     template <class StoreBand>
-    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m,
-                                                 const typename Tile::Addition& addition, StoreBand store_band)
+    static __device__ __forceinline__ void store(typename Tile::Sums& sums, int2 tile, int m, StoreBand store_band,
+                                                 const typename Tile::Addition& addition = {})
     {
         const auto store = [&](float* own, int row, int column) {
-            store_twice(own, row, column, m, addition, store_band);
+            store_twice(own, row, column, m, store_band, addition);
         };
         Tile::each_band(sums, tile, store);
     }

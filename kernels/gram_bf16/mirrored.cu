@@ -55,7 +55,7 @@ gram_mirrored_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* __restric
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::with_bands(slabs, out, [&](auto store_band) {
         Tile::compute_tiles(slabs, {in, in}, m, m, k, [&](Tile::Sums& sums, int2 tile) {
-            Mirror<Tiling>::store(sums, tile, m, {1, 0, nullptr}, store_band);
+            Mirror<Tiling>::store(sums, tile, m, store_band);
         });
     });
 }

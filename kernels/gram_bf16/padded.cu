@@ -59,6 +59,6 @@ gram_padded_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, i
             if (row + r < m) Tile::store_row(band, r, C + (size_t)(row + r) * m, m, column);
     };
     Share::compute(slabs, {in, in}, m, m, k, {partial_sums, flags}, [&](Tile::Sums& sums, int2 tile) {
-        Mirror<Tiling>::store(sums, tile, m, {alpha, beta, D}, store_band);
+        Mirror<Tiling>::store(sums, tile, m, store_band, {alpha, beta, D});
     });
 }

@@ -42,7 +42,7 @@ struct Tiling : HopperTiling {
     static constexpr int blocks = MULTIPROCESSORS;                      // blocks of the grid
     static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
     static constexpr bool symmetric = true;
-    static constexpr bool adds = ADDS;                                  // whether C = alpha·A·Aᵀ + beta·D
+    static constexpr bool d_by_ring = ADDS;                             // whether C = alpha·A·Aᵀ + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -55,13 +55,14 @@ __device__ Share::BlockSums partial_sums[Tiling::blocks];
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1) __launch_bounds__(Tile::consumer_threads + 128, 1)
 gram_streamed_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, int k, float alpha, float beta,
                    const __nv_bfloat16* D, const __grid_constant__ CUtensorMap in,
-                   const __grid_constant__ CUtensorMap out)
+                   const __grid_constant__ CUtensorMap out,
+                   const __grid_constant__ CUtensorMap in_d)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
     Tile::with_bands(slabs, out, [&](auto store_band) {
-        Share::compute(slabs, {in, in}, m, m, k, {partial_sums, flags}, [&](Tile::Sums& sums, int2 tile) {
-            Mirror<Tiling>::store(sums, tile, m, {alpha, beta, D}, store_band);
+        Share::compute(slabs, {in, in, &in_d, alpha, beta}, m, m, k, {partial_sums, flags}, [&](Tile::Sums& sums, int2 tile) {
+            Mirror<Tiling>::store(sums, tile, m, store_band);
         });
     });
 }

@@ -40,7 +40,7 @@ struct Tiling : HopperTiling {
     static constexpr int resident = RESIDENT;                           // blocks of a multiprocessor
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
     static constexpr bool b_along_k = true;
-    static constexpr bool adds = ADDS;                                  // whether C = alpha·A·Aᵀ + beta·D
+    static constexpr bool d_by_ring = ADDS;                             // whether C = alpha·A·Aᵀ + beta·D
 };
 
 using Tile = HopperTile<Tiling>;
@@ -49,10 +49,12 @@ extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 gram_whole_bf16(const __nv_bfloat16* __restrict__ A, __nv_bfloat16* C, int m, int k, float alpha, float beta,
                 const __nv_bfloat16* D, const __grid_constant__ CUtensorMap in_a,
-                const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
+                const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out,
+                const __grid_constant__ CUtensorMap in_d)
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
-    Tile::compute_by_bands(slabs, out, m, m, {alpha, beta, D},
-                           [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, m, k, store); });
+    Tile::compute_by_bands(slabs, out, [&](auto store) {
+        Tile::compute_tiles(slabs, {in_a, in_b, &in_d, alpha, beta}, m, m, k, store);
+    });
 }

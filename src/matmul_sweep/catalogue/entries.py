@@ -262,7 +262,8 @@ class Variant:
         own = Launch(self.grid(shape, arch), self.block, self.dynamic_shared_bytes, self.cluster)
         before = [launch_of(each, values) for each in kernel.before]
         after = [launch_of(each, values) for each in kernel.after]
-        names = [*kernel.product.matrices, *kernel.workspace]
+        added = ["D"] if kernel.epilogue else []
+        names = [*kernel.product.matrices, *kernel.workspace, *added]
         maps = []
         for name, entry in kernel.tensor_maps.items():
             with naming("tensor_maps", name):

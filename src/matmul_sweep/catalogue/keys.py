@@ -69,7 +69,7 @@ class OwnLaunch:
 class OwnMap:
     """How the tensor memory accelerator sees an array.
 
-    of: A matrix, or a part of the workspace.
+    of: A matrix, a part of the workspace, or D of an epilogue.
     extents: Elements along each dimension, the last one contiguous.
     box: Elements along each dimension that one copy moves.
     dtype: Of its elements; by default the operation's.
@@ -143,7 +143,7 @@ class Entry:
     after: Launches after it.
     workspace: Memory that a product needs beside its matrices: bytes of each part, by the names
         of the arguments behind the dimensions.
-    tensor_maps: How the tensor memory accelerator sees matrices and parts of the workspace, by
+    tensor_maps: How the tensor memory accelerator sees matrices, parts of the workspace and D, by
         the names of the arguments behind these.
     epilogue: Whether it stores alpha·product + beta·D where ADDS is 1: its functions take alpha,
         beta and D, of the extents and type of C, behind the dimensions.

@@ -30,7 +30,7 @@ class TensorMap:
     """How the tensor memory accelerator sees an array; the dimensions are in C's order, the last
     one contiguous."""
 
-    pointer: int  # which of the matrices and, after them, of the workspace's parts
+    pointer: int  # which of the matrices and, after them, of the workspace's parts, and D
     dtype: str
     extents: tuple[int, ...]
     strides: tuple[int, ...]  # bytes, of each dimension but the last

@@ -126,7 +126,7 @@ class Prepared:
             pointers = [*matrices, *[workspace + offset for offset in self.offsets]]
         self.addresses[:] = pointers
         if self.maps:
-            self.write_maps(tuple(pointers))
+            self.write_maps((*pointers, addend))
         for launch in self.launches:
             launch(stream)
 
@@ -136,7 +136,11 @@ class Prepared:
         if found is None:
             if len(self.encoded) == MOST_MAPS:
                 self.encoded.clear()
-            found = [tensor_maps.encoded(each, pointers[each.pointer]) for each in self.maps]
+            places = [pointers[each.pointer] for each in self.maps]
+            found = [  # nothing is read of a D that is not there
+                tensor_maps.encoded(each, place) if place else b""
+                for each, place in zip(self.maps, places, strict=True)
+            ]
             self.encoded[pointers] = found
         for room, own in zip(self.room_of_maps, found, strict=True):
             ctypes.memmove(room, own, len(own))

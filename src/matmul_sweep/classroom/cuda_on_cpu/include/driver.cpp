@@ -61,7 +61,7 @@ struct Array {
 Array arrays[] = {MATRICES}, &C = arrays[sizeof arrays / sizeof *arrays - 1];
 int dimensions[DIMENSIONS];
 Array D;
-Array parts[PARTS + 1];  // of the workspace; no array is empty
+Array parts[PARTS + 1];  // of the workspace, and D
 CUtensorMap maps[MAPS + 1];
 Function* launched;
 // Factors of a product alpha·A·B + beta·C, for kernels that take them.
@@ -240,7 +240,6 @@ void run(Arguments given)
     for (size_t i = 0; i < MAPS; ++i) maps[i] = read_map(given);
     for (Array& array : arrays) array.allocate(given.number());
     for (int& dimension : dimensions) dimension = given.number();
-    for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     const char* file = nullptr;
     for (const Array& array : arrays) read_array(array, file = given.text());
     alpha = number_of("ALPHA", 1);
@@ -252,6 +251,8 @@ void run(Arguments given)
         D.allocate(C.bytes / C.element_bytes);
         read_array(D, given.text());
     }
+    parts[PARTS] = D;
+    for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     start();
     const auto launch_all = [&] {
         for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
