@@ -1,4 +1,5 @@
-// C = alpha·T + beta·D, where T is a product in registers: in float32, before an element is rounded.
+// C = alpha·T + beta·D, where T is a product in registers: in float32, before an element is rounded. For kernels whose rows of
+// D begin anywhere, or whose blocks are brief; others take D by TMA (gemm_bf16/persistent.cu).
 //
 //     by a launch of its own    product ──► T, rounded ──► read T and D ──► C, rounded again
 //     here                      product ──► sums ──► read D ──► C, rounded once

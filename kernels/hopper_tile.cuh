@@ -228,8 +228,9 @@ struct HopperTile {
             first.y += behind % 2 * (T::tile_n / 2);
         }
 
-        // Whether the sums of this tile begin at the end of k.
-        __device__ bool backwards() const { return turn % 2; }
+        // Whether the sums of this tile begin at the end of k. Those of all of C = A·Aᵀ do not, as it is symmetric to the
+        // bit: element (j, i) is summed in the order of (i, j).
+        __device__ bool backwards() const { return !T::b_along_k && turn % 2; }
     };
 
     // Whether it is a corner of a symmetric C with a quarter of another one.
@@ -447,7 +448,8 @@ struct HopperTile {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float2 two = __bfloat1622float2(*(const __nv_bfloat162*)&pairs[i]);
-                sums[8 * j + 2 * i] += beta * two.x, sums[8 * j + 2 * i + 1] += beta * two.y;
+                sums[8 * j + 2 * i] = fmaf(beta, two.x, sums[8 * j + 2 * i]);
+                sums[8 * j + 2 * i + 1] = fmaf(beta, two.y, sums[8 * j + 2 * i + 1]);
             }
         }
     }

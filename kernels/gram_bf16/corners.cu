@@ -24,7 +24,7 @@
 // Where       order       place_with_corners in ../patches.cuh
 //             products    Corners in ../hopper_tile.cuh
 //             stores      Mirror in mirror.cuh
-//             D           Epilogue in ../epilogue.cuh
+//             D           load_d and add_d in ../hopper_tile.cuh; persistent.cu explains them
 //
 // Takes       m and k of multiples of 8, as mirrored.cu; m up to 4096. Beyond that clusters, which read the L2 half as
 //             often, are faster, at 6456×6456 almost twice as fast.

@@ -22,7 +22,7 @@
 //
 // Where       shares     HopperShare in ../hopper_share.cuh
 //             bands      Mirror in mirror.cuh
-//             D          Epilogue in ../epilogue.cuh
+//             D          load_d and add_d in ../hopper_tile.cuh; persistent.cu explains them
 //
 // Takes       m and k of multiples of 8, as mirrored.cu.
 //

@@ -19,7 +19,7 @@
 //
 // Order       As in ../gemm_bf16/persistent.cu.
 //
-// Where       b_along_k in HopperTile (../hopper_tile.cuh); D: Epilogue in ../epilogue.cuh
+// Where       b_along_k in HopperTile (../hopper_tile.cuh); D: load_d and add_d there
 //
 // Takes       m and k of multiples of 8: TMA wants rows that begin at 16 bytes, C's too; m up to 2048. Where k is short, the
 //             stores are what takes long: 1136×128 is 108 tiles of 64×192, 2.8 µs, and squares with their mirror images

@@ -36,8 +36,9 @@ SHAPES = {
     "gram_whole_bf16": ["264x136"],
     "gram_split_bf16": ["133x712", "9x64"],
 }
+FIRST = [kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"]
 FOR_THE_CARD = [
-    *(kernel.variants[0] for kernel in KERNELS.values() if kernel.since == "9.0a"),
+    *dict.fromkeys([*FIRST, *(variant.adding for variant in FIRST)]),
     *map(KERNELS.variant, ("bulk", "tiled_bf16")),
     KERNELS["wgmma_bf16"].tiled("wide", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}),
 ]

@@ -4,10 +4,12 @@ tiling of the catalogue does at a shape that a CPU multiplies in a moment."""
 from collections.abc import Mapping
 
 import pytest
-from emulated import kernel, launched, products, watched_product
+from emulated import checked, kernel, launched, product_on_cpu, products, watched_product
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.classroom.cuda_on_cpu.emulation import build_variant
+from matmul_sweep.operations import fills
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
@@ -86,6 +88,15 @@ TILINGS = [
 @pytest.mark.parametrize(("name", "own", "shapes"), TILINGS, ids=str)
 def test_a_tiling_is_right(name, own, shapes, tmp_path):
     assert all(one.share <= 1 for one in products(tiled(name, own), shapes.split(), tmp_path))
+
+
+def test_all_of_a_symmetric_c_is_summed_in_one_order(tmp_path):
+    """Of 45 tiles for three blocks; normal numbers, whose sums float32 rounds."""
+    variant = tiled("gram_whole_bf16", cluster(1, 1, 3, TILE_N=128))
+    shape = variant.kernel.product.parse("520x1032")
+    build_variant(variant, tmp_path / "kernel")
+    inputs = fills.inputs("normal", 3, shape, variant.kernel.dtype)
+    assert checked(variant, product_on_cpu(variant, tmp_path / "kernel", shape, *inputs)).share <= 1
 
 
 def test_tiles_of_the_folded_triangle_keep_within_c_wherever_rows_begin(tmp_path):
