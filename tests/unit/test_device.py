@@ -99,6 +99,16 @@ def test_jobs_that_time_nothing_share_a_card_and_a_timing_job_takes_another(card
         assert (timing, other) == (cards[0], cards[1])
 
 
+def test_a_job_goes_on_with_the_card_that_it_began_on(cards, tmp_path):
+    begun = tmp_path / "gpu.card"
+    with first_free(cards), first_free(cards, begun=begun) as one:
+        assert one == cards[1]
+    with first_free(cards, begun=begun) as again, first_free(cards) as other:
+        assert (again, other) == (cards[1], cards[0])
+    with first_free(cards[:1], begun=begun) as elsewhere:  # on a host that has it not
+        assert elsewhere == cards[0]
+
+
 def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(cards, caplog):
     order = []
 

@@ -54,7 +54,7 @@ def test_what_failed_its_verification_is_not_timed(command, tmp_path):
 
 def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> program.Measuring:
     """A job of naive and vectors, on a card that is not there."""
-    monkeypatch.setattr(program, "opened", lambda: nullcontext("a card"))
+    monkeypatch.setattr(program, "opened", lambda begun: nullcontext("a card"))
     run = experiment("naive", "vectors", device="gpu", **changes)
     return program.Measuring(run, "gemm", folder, folder / "journal", folder)
 

@@ -1,10 +1,10 @@
 """Measure variants over a sweep's shapes, fills and modes, each verified before it is timed.
 
 At each shape a variant and its rivals are timed in turn on the same inputs or, in a sweep that is
-timed alone, all variants and rivals in one contest. Each finished point is
-written to a journal, and is not measured again by the same programs on the same machine, so an
-interrupted job continues where it stopped. Points that cannot be measured become rows with a status
-and a reason.
+timed alone, all variants and rivals in one contest. Each finished point is written to a journal,
+and is not measured again by the same programs on the same card, so an interrupted job continues
+where it stopped, and on that card. Points that cannot be measured become rows with a status and a
+reason.
 """
 
 import itertools
@@ -80,7 +80,7 @@ class Measuring:
         """Measure on the GPU, held alone, until a variant loses it. Raises UserError."""
         split = Split()
         try:
-            with opened() as gpu:
+            with opened(begun=self.journal / f"{self.output.name}.card") as gpu:
                 if self.experiment.is_alone(self.sweep):
                     self.together(variants, reasons, split, gpu)
                     return

@@ -19,6 +19,7 @@ from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.launch import device
 from matmul_sweep.launch.driver import DriverError, NoDevice
 from matmul_sweep.operations.dtypes import UNITS
+from matmul_sweep.process.files import write_text
 
 WAIT_S = 0.1  # between checks for a free card
 
@@ -38,22 +39,27 @@ def pycuda() -> ModuleType:
 
 
 @contextmanager
-def opened(shared: bool = False) -> Iterator["Gpu"]:
+def opened(shared: bool = False, begun: Path | None = None) -> Iterator["Gpu"]:
     """A GPU that no other job on this host holds, with its primary context current.
 
     A job that times nothing may share it with others like it (`shared`). If all GPUs are held, it
-    waits for one. Raises NoDevice, UserError (old driver).
+    waits for one. begun: a file with the UUID of the card that the job began on, which it goes on
+    with where that is there. Raises NoDevice, UserError (old driver).
     """
-    with first_free([Gpu(ordinal) for ordinal in range(device.count())], shared) as gpu:
+    with first_free([Gpu(ordinal) for ordinal in range(device.count())], shared, begun) as gpu:
         gpu.activate()
         logging.info("on %s, %s", gpu.name, gpu.uuid)
         yield gpu
 
 
 @contextmanager
-def first_free(cards: Sequence["Gpu"], shared: bool = False) -> Iterator["Gpu"]:
+def first_free(
+    cards: Sequence["Gpu"], shared: bool = False, begun: Path | None = None
+) -> Iterator["Gpu"]:
     """The first card whose lock is free, held until the block ends."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    before = begun.read_text() if begun and begun.exists() else ""
+    cards = [card for card in cards if card.uuid == before] or cards
     with contextlib.ExitStack() as opened_files:
         locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
 
@@ -66,6 +72,8 @@ def first_free(cards: Sequence["Gpu"], shared: bool = False) -> Iterator["Gpu"]:
         while not card:
             time.sleep(WAIT_S)
             card = free()
+        if begun:
+            write_text(card.uuid, begun)
         yield card
 
 
