@@ -580,7 +580,7 @@ class Bench:
 
     def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
         """Launches with a grid that ends a block beyond C, or that seems not to cover it, in the
-        place of those of some of its blocks."""
+        place of those of some of its blocks; none where the tile of a block is a guess."""
 
         def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
             ends = (1 + side for side in self.launch.covering(shape))
@@ -588,7 +588,8 @@ class Bench:
             return replace(launched, grid=(x, y, z))
 
         bench = replace(self, launch=replace(self.launch, mended=cut))
-        for run in (run for run in runs if run.sampled and not self.launch.blocks):
+        guess = self.launch.blocks or "grid" in self.launch.guessed
+        for run in (run for run in runs if run.sampled and not guess):
             if self.launch.at(run.shape) != bench.launch.at(run.shape):
                 yield replace(bench.run(run.shape), launched=run.launched)
             elif run.shape.operations < MOST and not self.covers(run.shape):

@@ -337,7 +337,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         launch = replace(launch, program=own_launch.under(signature))
         block = own_launch.far.block if own_launch.far and "block" in launch.guessed else None
         if block:  # of a program that is given its sizes
-            block = block if math.prod(block) <= MAXIMUM_THREADS else launch.block
+            block = block if 0 < math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
