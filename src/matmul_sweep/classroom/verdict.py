@@ -621,7 +621,7 @@ def told_of(wrong: Sequence[Run], program: Program) -> tuple[list[Mistake], Expl
     """Each kind of mistake of these runs and each line once, the worst first, and what explains
     every C that no other finding does."""
     few = few_of([run for run in wrong if not run.mistaken])
-    explanation = common(few, program.signature)
+    explanation = common(few, program.signature, program.kernel.body)
     found: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
         for one in mistakes_of(run, program, explanation if run in few else None):
