@@ -58,6 +58,7 @@ from matmul_sweep.classroom.program import (
 from matmul_sweep.classroom.relaunching import (
     exchanged,
     fixed_grid,
+    is_exact,
     mistake_of_launch,
     refused_at_own,
 )
@@ -552,6 +553,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
+    if of_launch and lead:  # that no other grid mends
+        ordered, of_launch = [lead[0], of_launch, *ordered], None
     if bench.has_one_block and own and not shapes.get(own):  # whose size does not make it too large
         ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):

@@ -12,8 +12,9 @@ from pygments.lexers import CudaLexer
 
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import EVERYTHING, LINEAR, Launch
-from matmul_sweep.classroom.mistakes import Mistake
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
+from matmul_sweep.classroom.relaunching import is_exact
 from matmul_sweep.classroom.signature import UNUSED
 from matmul_sweep.classroom.strict import UNLIKE
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
@@ -162,7 +163,10 @@ def headline(verdict: Verdict) -> str:
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
     where = f" in line {mistake.line}" if mistake.line else ""
-    own = verdict.bench and verdict.bench.own_shape == mistake.run.shape
+    bench, shape = verdict.bench, mistake.run.shape
+    own = bench and (
+        shape == bench.own_shape or (mistake.kind in OF_LAUNCH and is_exact(bench, shape))
+    )
     smallest = "" if further or own else "; no smaller shape shows it"
     yield f"  {'Also: ' if further else ''}{mistake.kind}{where}, at {mistake.run.shape}{smallest}"
     if mistake.line:
