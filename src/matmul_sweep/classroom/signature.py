@@ -95,7 +95,8 @@ class Signature:
 
     columns: the matrices that are stored by columns. sizes: the constants of the file that fix
     dimensions. unsure: whether the names of the dimensions do not say which is which. again: a
-    number that by its name is a dimension which others are already. tied: a dimension that is the
+    number that by its name is a dimension which others are already. settled: whether a setting says
+    something of it; stored: or of how matrices are stored. tied: a dimension that is the
     same number as another one, where that is not so of all.
     """
 
@@ -106,6 +107,7 @@ class Signature:
     unsure: bool = False
     again: str = ""
     settled: bool = False
+    stored: bool = False
     tied: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -218,6 +220,7 @@ def signature_of(
         operation, tuple(parameters), stored_by_columns(settings, columns, where),
         unsure=alone or not dimensional, again=again, tied=said_roles(said_too)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        stored=not CONVENTIONS.keys().isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes, {*passed.values()})
 

@@ -34,10 +34,12 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
     DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    ROWS_FIRST,
     known_values,
     launch_of,
     question_of_guess,
@@ -520,10 +522,12 @@ def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: 
     return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
 
 
-def ran(verdict: Verdict, bench: Bench) -> Verdict:
-    """The verdict after the launches."""
-    program = verdict.program
+def launched(bench: Bench) -> tuple[Bench, list[Run], str, int]:
+    """The launches by which a kernel is judged, without those that were given up, and how many of
+    its trials are among them; with what with_sums_of_c has."""
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    if runs[-1].endless and all(run.right for run in runs[:-1]) and repeats(bench.program):
+        runs = runs[:-1]  # it takes as many times as long
     slow, runs = any(run.slow for run in runs), [run for run in runs if not run.slow]
     own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
@@ -536,6 +540,21 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     if runs and all(run.right for run in runs):
         runs = [*runs, *bench.uncovered(), *bench.beyond(runs)]
+    return bench, runs, remark, tried
+
+
+def repeats(program: Program) -> bool:
+    """Whether a loop of the kernel does nothing but repeat, a number of times that is written."""
+    rounds = r"\bfor\s*\([^;]*\b(\w+)\s*=[^;]*;\s*\1\s*<=?\s*[1-9]\d+\s*;[^)]*\)"
+    body = program.kernel.body
+    return any(len(re.findall(rf"\b{one}\b", body)) == 3 for one in re.findall(rounds, body))
+
+
+def ran(verdict: Verdict, bench: Bench) -> Verdict:
+    """The verdict after the launches."""
+    program = verdict.program
+    bench, runs, remark, tried = launched(bench)
+    own = bench.like_own
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
@@ -553,6 +572,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    if other := turned(bench, ordered):
+        return ran(verdict, other)
     lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
     if of_launch and lead:  # that no other grid mends
         ordered, of_launch = [lead[0], of_launch, *ordered], None
@@ -582,6 +603,25 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def turned(bench: Bench, mistakes: Sequence[Mistake]) -> Bench | None:
+    """The bench with the other order of the axes of a guessed grid, which then writes what that
+    leaves unwritten; or None."""
+    launch, short = bench.launch, [one for one in mistakes if one.kind == "elements not written"]
+    if (
+        launch.program
+        or launch.grid
+        or "grid" not in launch.guessed
+        or launch.order != COLUMNS_FIRST
+    ):
+        return None
+    assert launch.tile
+    other = replace(launch, tile=launch.tile[::-1], order=ROWS_FIRST)
+    tried = replace(bench, launch=other, probes=())
+    runs = [tried.run(one.run.shape) for one in short]
+    written = any(run.result.ended and not run.unwritten.any() for run in runs)
+    return tried if written else None
 
 
 def covered(bench: Bench) -> str:
