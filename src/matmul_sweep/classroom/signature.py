@@ -174,7 +174,7 @@ def signature_of(
     where = f"{source.path}: {kernel.name}"
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = parameters_of(source, kernel, types, where)
-    pointers, roles = matrices_among(parameters, kernel, where)
+    pointers, roles = matrices_among(parameters, kernel, where, source.bare)
     operation = operation_of(pointers, roles, where, source)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
@@ -267,10 +267,10 @@ def ends_of_loops(kernel: Kernel, sizes: Set[str]) -> set[str]:
 
 
 def matrices_among(
-    parameters: Sequence[Parameter], kernel: Kernel, where: str
+    parameters: Sequence[Parameter], kernel: Kernel, where: str, text: str
 ) -> tuple[list[Parameter], dict[str, str]]:
     """The pointers to the matrices, one each, and the roles of all that point to them. Raises
-    UserError if they are no product's."""
+    UserError if they are no product's. text: of the file."""
     every = [p for p in parameters if p.pointer and not p.role]
     # A struct may have the place of a matrix on the host, too, which gets the same.
     several = len({p.position for p in every}) > 1  # one struct has all matrices
@@ -279,10 +279,24 @@ def matrices_among(
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        raise UserError(f"{where} has {len(pointers)} pointers{names}{without(pointers, kernel)}")
+        instead = of_file(kernel, text) or without(pointers, kernel)
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{instead}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles
+
+
+def of_file(kernel: Kernel, text: str) -> str:
+    """What a kernel should take in the place of arrays of the file, as the end of a sentence; or
+    nothing."""
+    declared = re.findall(
+        r"\b__(?:device|constant|managed)__\s+(\w+)\s+([^;(){}=]*\[[^;={]*);", text
+    )
+    arrays = {name: f"{kind} {name}{extents}" for kind, names in declared
+              for name, extents in re.findall(r"(\w+)\s*((?:\[[^]]*\]\s*)+)", names)
+              if re.search(rf"\b{name}\s*\[", kernel.body)}  # fmt: skip
+    said = f"; {' and '.join(arrays)} are arrays of the file, which no trial fills: take them as "
+    return said + f"parameters, {', '.join(arrays.values())}" if arrays else ""
 
 
 def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:

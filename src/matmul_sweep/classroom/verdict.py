@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", 
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 FOLLOWS = {"wrong index", "lost terms", "wrong result stored"}  # what a C looks like
+NO_SUMS = "adds up no products of elements"
 RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
@@ -277,11 +279,13 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
         raise UserError(f"{source.path}: {gone}: take A and B as pointers")
     if syntax.writes_vector(kernel):
-        raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
+        adds = any(map(syntax.sums_products, syntax.loops_of(kernel.node, source.bare)))
+        does = "multiplies a matrix and a vector or vectors" if adds else NO_SUMS
+        raise UserError(f"{source.path}: {kernel.name} {does}")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
     two |= not syntax.may_be_product(kernel)
     if two and not source.likely_products and "kernel" not in settings:
-        raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
+        raise UserError(f"{source.path}: {kernel.name} {NO_SUMS}")
 
 
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
@@ -715,19 +719,22 @@ def rule_of(shapes: Known, bench: Bench) -> str:
         return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
     found, least = conditions(shapes, bench)
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
-    if all(shape.square for shape in wide):
-        squares = {shape: fine for shape, fine in shapes.items() if shape.square}
-        sides = multiples(squares, bench)
+    roles, every = right[0].__match_args__, range(len(right[0].dimensions))
+    for which in (every, *combinations(every, 2)):
+        alike = {shape: fine for shape, fine in shapes.items()
+                 if len({shape.dimensions[i] for i in which}) == 1}  # fmt: skip
+        names = " = ".join(bench.signature.name_of(roles[i]) for i in which)
+        said = "square {}" if which == every else f"{{}} with {names}"
+        sides = multiples(alike, bench) if alike.keys() >= {*wide} else {}
         if len(sides) == 1 and not found:
-            return f"it is right at square multiples of {next(iter(sides))} only"
-        if all(squares.values()):
-            return "it is right at square shapes only"
+            return f"it is right at {said} only".format(f"multiples of {next(iter(sides))}")
+        if alike.keys() >= {*wide} and all(alike.values()):
+            return f"it is right at {said} only".format("shapes")
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
     if not all(map(shapes.get, fresh(found, least, bench))):
         return ""
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
-    roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
              for side, which in found.items()}  # fmt: skip
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
@@ -858,6 +865,9 @@ def between(shapes: Known, bench: Bench) -> Known:
     if not bench.square and all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         known |= between(squares, replace(bench, squares=True))
+        side = min(shape.m for shape in right if shape.m > 1 or len(right) == 1)
+        for sides in {*permutations((2 * side, side, side))}:  # that leave two of them alike
+            right_at(bench.shape(*sides), known, bench.run)
     found, terms = conditions(known, bench, bench.run)
     least = min(right, key=lambda one: one.operations)
     while found and terms > 1 and right_at(least, known, bench.run):

@@ -221,6 +221,8 @@ def tile_of(launch: Launch) -> str:
     if launch.blocks:
         return f"{launch.blocks} blocks of {block} threads at every shape."
     rows, columns = ("all" if side == EVERYTHING else side for side in launch.tile)
+    if launch.tile == (EVERYTHING, EVERYTHING):
+        return f"One block of {block} threads, because the kernel reads no blockIdx."
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     across, down = (f"blockIdx.{axis}" for axis in launch.order)
     return f"{tile}; {across} runs along the columns of C, {down} along its rows."
