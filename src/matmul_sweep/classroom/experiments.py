@@ -20,7 +20,7 @@ from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
-from matmul_sweep.classroom.file_launch import place_in, zeroes
+from matmul_sweep.classroom.file_launch import ZERO, place_in, zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature, small_sizes
@@ -369,7 +369,8 @@ class Bench:
         given = program is None or program.is_given_c
         points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
         adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
-        return bool(adds and self.seed is None and given)
+        clears = re.search(rf"{place_in(self.names_of_c)}\s*=\s*{ZERO}", self.program.kernel.body)
+        return bool(adds and not clears and self.seed is None and given)
 
     @property
     def poison(self) -> float:

@@ -113,10 +113,8 @@ def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     if x != y and (x, y) == (rows, columns):
         mend = replace(mend, kind="grid exchanged", cure=CURES["grid exchanged"])
     if mend.cure == ROUND_UP and is_exact(mend.bench, run.shape):
-        rows, columns = (
-            "all" if one == EVERYTHING else one for one in mend.bench.launch.tile or ()
-        )
-        cure = f"a block has {rows}×{columns} elements of C: launch as many as cover it"
+        sides = ["all" if one == EVERYTHING else str(one) for one in mend.bench.launch.tile or ()]
+        cure = f"a block has {'×'.join(sides)} elements of C: launch as many as cover it"
         mend = replace(mend, cure=cure)
     told = mend.told(run.launched, mended.launched)
     what = f"{told}{mend.where}; {found[0].what}"  # and what that does

@@ -295,7 +295,7 @@ def of_file(kernel: Kernel, text: str) -> str:
     arrays = {name: f"{kind} {name}{extents}" for kind, names in declared
               for name, extents in re.findall(r"(\w+)\s*((?:\[[^]]*\]\s*)+)", names)
               if re.search(rf"\b{name}\s*\[", kernel.body)}  # fmt: skip
-    said = f"; {' and '.join(arrays)} are arrays of the file, which no trial fills: take them as "
+    said = f"; {', '.join(arrays)} are arrays of the file, which no trial fills: take them as "
     return said + f"parameters, {', '.join(arrays.values())}" if arrays else ""
 
 

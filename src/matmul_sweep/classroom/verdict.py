@@ -88,6 +88,8 @@ UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 FOLLOWS = {"wrong index", "lost terms", "wrong result stored"}  # what a C looks like
 NO_SUMS = "adds up no products of elements"
+WRONG_EVERYWHERE = "it is wrong at every shape that was tried"
+BY_ORDER = "C has the right values in the order in which the CPU runs the threads"
 RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
@@ -601,9 +603,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told += (one for one in ordered if worth_telling(one, worst))
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
+    rule = rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
+    by_order = rule == WRONG_EVERYWHERE and not any(run in off for run in wrong)
     return replace(
-        verdict, status=WRONG, shapes=shapes,
-        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
+        verdict, status=WRONG, shapes=shapes, rule=BY_ORDER if by_order else rule,
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -716,7 +719,7 @@ def rule_of(shapes: Known, bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple and was tried."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
-        return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
+        return "" if any(shapes.values()) else WRONG_EVERYWHERE
     found, least = conditions(shapes, bench)
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
     roles, every = right[0].__match_args__, range(len(right[0].dimensions))

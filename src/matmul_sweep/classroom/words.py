@@ -17,6 +17,7 @@ from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.relaunching import is_exact
 from matmul_sweep.classroom.signature import UNUSED
 from matmul_sweep.classroom.strict import UNLIKE
+from matmul_sweep.classroom.syntax import line_of, loops_around
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
 from matmul_sweep.process.errors import printable
 
@@ -27,7 +28,7 @@ MOST_WRONG = 0.9  # of a C that a picture shows
 WITHOUT_EDGES = {
     "uninitialised shared memory": "let the threads of a block write every element of the array, "
     "and wait at a __syncthreads(), before any of them reads it",
-    "out of bounds": "check the index: no thread is beyond an edge at this shape",
+    "out of bounds": "check the index{}: no thread is beyond an edge at this shape",
 }
 TERMS = {
     "thread": "a thread (x,y) has threadIdx.x = x and threadIdx.y = y",
@@ -182,7 +183,13 @@ def cure_of(mistake: Mistake, verdict: Verdict) -> str:
     launch = verdict.bench.launch
     sides = {*launch.block[:2], *(launch.tile or ())} - {EVERYTHING}
     ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
-    return mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+    loops = loops_around(verdict.program.kernel.node, mistake.line)
+    ends = f", and where the loop of line {line_of(loops[-1])} ends" if loops else ""
+    return (
+        mistake.cure
+        if ragged
+        else WITHOUT_EDGES.get(mistake.kind, mistake.cure).replace("{}", ends)
+    )
 
 
 def launch_of(verdict: Verdict) -> Iterator[str]:
