@@ -145,6 +145,15 @@ BY_MACRO = (
     '{ RUN("f", (f<8, 4>), dim3((n + 7) / 8, (m + 3) / 4), dim3(8, 4)); }'
 )
 
+BY_ONE_THREAD = (
+    rectangular()
+    .replace(
+        f"int i = {ROW}, j = {COL};",
+        "for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) {",
+    )
+    .replace("return;", "continue;")
+    .replace("= sum;", "= sum; }")
+)
 OF_ADDEND = rectangular(
     parameters="const float* A, const float* B, const float* C, float* D, int m, int n, int k",
     c="D[i * n + j]",
@@ -249,26 +258,25 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         rectangular(b="B[j * k + p]").replace("int i", "int j").replace(", j =", ", i ="),
         "m=m n=n k=k", "f is not correct: wrong index, line 6(?s:.*)say b=transposed(?s:.*)"
         "blockIdx.y runs along the columns"),
-    "one block that repeats": (
-        rectangular().replace(f"int i = {ROW}, j = {COL};", "for (int r = 0; r < 400; r++) for (int"
-        " i = 0; i < m; i++) for (int j = 0; j < n; j++) {").replace("return;", "continue;").replace(
-        "= sum;", "= sum; }"), "block=1", "of 3[0-9] take more than(?s:.*)all of them right(?s:.*)"
-        "One block of 1×1 threads, because"),
+    "a loop that repeats a number of times": (
+        BY_ONE_THREAD.replace("for", "for (int r = 0; r < 100000; r++) for", 1), "block=1",
+        "f: not enough shapes tried(?s:.*)all of them right"),
+    "one block, of which a thread has every eighth row": (
+        BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += 8"), "block=8",
+        "f is correct(?s:.*)One block of 8×1 threads, because"),
     "a C that every thread computes": (
-        rectangular().replace(f"int i = {ROW}, j = {COL};", "for (int i = 0; i < m; i++) for (int j "
-        "= 0; j < n; j++) {").replace("return;", "continue;").replace("= sum;", "= sum; }"),
-        "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
+        BY_ONE_THREAD, "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
     "a C that the kernel clears": (
         kernel(k="n + 1").replace("float sum = 0", "C[i * n + j] = 0").replace("sum +=",
         "C[i * n + j] +=").replace("C[i * n + j] = sum;", ""), "",
         "f is not correct: out of bounds(?!(?s:.*)adds to C)"),
     "a loop that goes on by one": (
-        "#define N 16\n" + FIXED.replace("p < N", "p <= N") + "int main() { f<<<dim3(2, 2), dim3(8, "
-        "8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*)and where the loop of line 7 ends: no thread"),
+        "#define N 16\n" + FIXED.replace("p < N", "p <= N") + "int main() { f<<<dim3(2, 2), dim3("
+        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*), and where the loop of line 7 ends: no"),
     "a loop that begins at a thread's own": (
-        tiled("x = threadIdx.x, y = threadIdx.y").replace("    float sum", "    for (int j = blockIdx"
-        ".x * T + threadIdx.x; j < n; j += T * gridDim.x) {\n    float sum").replace("if (i < n &&"
-        " j < n) C[i * n + j] = sum;", "if (i < n) C[i * n + j] = sum; }"), "",
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("    float sum", "    for (int j = "
+        "blockIdx.x * T + threadIdx.x; j < n; j += T * gridDim.x) {\n    float sum").replace(
+        "if (i < n && j < n) C[i * n + j] = sum;", "if (i < n) C[i * n + j] = sum; }"), "",
         "divergent barrier(?s:.*)go through the loop of line 6"),
     "products that are rounded to half on purpose": (
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
