@@ -1132,8 +1132,8 @@ QUESTIONS = {
         "float* C", "A[i][p]", "B[p][j]", "C[i * N + j]", "N", "N", "N"), "A, B are arrays of the "
         "file, which no trial fills: take them as parameters, float A[N][N], float B[N][N]"),
     "a sum of vectors": (
-        kernel(MATRICES, "A[i]", "B[i]", "C[i]").split("if")[0].replace("int i", "C[threadIdx.x] = "
-        "A[threadIdx.x] + B[threadIdx.x]; int i") + "}", "f adds up no products of elements"),
+        f"__global__ void f({SQUARE}) {{ int i = threadIdx.x; C[i] = A[i] + B[i]; }}",
+        "f adds up no products of elements"),
     "sums that are clamped": (
         kernel("const int8_t* A, const int8_t* B, int* C, int n", kind="int").replace(
             "= sum;", "= max(-128, min(127, sum / 2));"),

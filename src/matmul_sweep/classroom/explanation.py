@@ -432,9 +432,9 @@ def few_of(runs: Sequence[Run]) -> Sequence[Run]:
     cheap = [run for run in ordered if run.shape.operations < CHEAP] or ordered[:1]
     few = cheap[:: max(1, ceil_div(len(cheap), MOST_RUNS))]
     # Of a square C m and n are alike, so that a stride could be either.
-    oblong = (run for run in ordered if len({*run.shape.output}) > 1)
-    alike = all(len({*run.shape.output}) == 1 for run in few)
-    return [*few, *(run for run in [*oblong][:alike] if run.shape.operations < MANY * CHEAP)]
+    more = [run for run in ordered if run.shape.m != run.shape.n][:1]
+    alike = all(run.shape.m == run.shape.n for run in few)
+    return [*few, *(run for run in more if alike and run.shape.operations < MANY * CHEAP)]
 
 
 def common(runs: Sequence[Run], signature: Signature, body: str = "") -> Explanation | None:

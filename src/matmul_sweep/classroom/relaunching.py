@@ -72,9 +72,9 @@ def is_exact(bench: Bench, shape: Shape) -> bool:
     """Whether the program's grid has nothing to round at a shape: its tiles cover C, or, if it has
     none, the shape is its own."""
     program = bench.launch.program
-    if program is None or program.sides is None:
-        return program is not None and shape == program.own_shape
-    return not any(map(operator.mod, shape.output, program.sides[0]))
+    if program and program.sides:
+        return not any(map(operator.mod, shape.output, program.sides[0]))
+    return program is not None and shape == program.own_shape
 
 
 def unset_alone(run: Run) -> bool:

@@ -604,9 +604,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
     rule = rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
-    by_order = rule == WRONG_EVERYWHERE and not any(run in off for run in wrong)
     return replace(
-        verdict, status=WRONG, shapes=shapes, rule=BY_ORDER if by_order else rule,
+        verdict, status=WRONG, shapes=shapes,
+        rule=BY_ORDER if rule == WRONG_EVERYWHERE and not off else rule,
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
@@ -616,19 +616,11 @@ def turned(bench: Bench, mistakes: Sequence[Mistake]) -> Bench | None:
     """The bench with the other order of the axes of a guessed grid, which then writes what that
     leaves unwritten; or None."""
     launch, short = bench.launch, [one for one in mistakes if one.kind == "elements not written"]
-    if (
-        launch.program
-        or launch.grid
-        or "grid" not in launch.guessed
-        or launch.order != COLUMNS_FIRST
-    ):
-        return None
-    assert launch.tile
-    other = replace(launch, tile=launch.tile[::-1], order=ROWS_FIRST)
-    tried = replace(bench, launch=other, probes=())
-    runs = [tried.run(one.run.shape) for one in short]
-    written = any(run.result.ended and not run.unwritten.any() for run in runs)
-    return tried if written else None
+    guess = "grid" in launch.guessed and not (launch.program or launch.grid)
+    tile = launch.tile[::-1] if launch.tile and guess and launch.order == COLUMNS_FIRST else None
+    other = replace(bench, launch=replace(launch, tile=tile, order=ROWS_FIRST), probes=())
+    runs = (other.run(one.run.shape) for one in short if tile)
+    return next((other for run in runs if run.result.ended and not run.unwritten.any()), None)
 
 
 def covered(bench: Bench) -> str:

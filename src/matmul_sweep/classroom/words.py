@@ -164,10 +164,8 @@ def headline(verdict: Verdict) -> str:
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
     where = f" in line {mistake.line}" if mistake.line else ""
-    bench, shape = verdict.bench, mistake.run.shape
-    own = bench and (
-        shape == bench.own_shape or (mistake.kind in OF_LAUNCH and is_exact(bench, shape))
-    )
+    bench, shape, of_launch = verdict.bench, mistake.run.shape, mistake.kind in OF_LAUNCH
+    own = bench and (shape == bench.own_shape or (of_launch and is_exact(bench, shape)))
     smallest = "" if further or own else "; no smaller shape shows it"
     yield f"  {'Also: ' if further else ''}{mistake.kind}{where}, at {mistake.run.shape}{smallest}"
     if mistake.line:
@@ -185,11 +183,8 @@ def cure_of(mistake: Mistake, verdict: Verdict) -> str:
     ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
     loops = loops_around(verdict.program.kernel.node, mistake.line)
     ends = f", and where the loop of line {line_of(loops[-1])} ends" if loops else ""
-    return (
-        mistake.cure
-        if ragged
-        else WITHOUT_EDGES.get(mistake.kind, mistake.cure).replace("{}", ends)
-    )
+    cure = mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+    return cure.replace("{}", ends)
 
 
 def launch_of(verdict: Verdict) -> Iterator[str]:
