@@ -262,7 +262,8 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         BY_ONE_THREAD.replace("for", "for (int r = 0; r < 100000; r++) for", 1), "block=1",
         "f: not enough shapes tried(?s:.*)all of them right"),
     "one block, of which a thread has every eighth row": (
-        BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += 8"), "block=8",
+        BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += blockDim.x")
+        + "void go(int m, int n, int k, int t) { f<<<1, t>>>(0, 0, 0, m, n, k); }", "block=8",
         "f is correct(?s:.*)One block of 8×1 threads, because"),
     "a C that every thread computes": (
         BY_ONE_THREAD, "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
@@ -654,8 +655,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
-        "f is not correct except at the size that its program has: wrong index, "
-        "line 6"),
+        "f is not correct except at shapes with n = k: wrong index, line 6"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
         "f is correct as its program launches it"),
@@ -949,7 +949,8 @@ VERDICTS |= {
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
         "j]; C[i * n + j] = sum; }\nvoid go(int m, int n, int k) { f<<<dim3(n / 32, m / 32), "
-        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is not correct: "),
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct except at multiples of 32 with m = n: grid"),
     "alpha and beta of other names": (
         kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
         "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),

@@ -453,7 +453,8 @@ class Bench:
         columns, rows, _ = self.launch.block
         axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
-        if not re.search(r"\bblockIdx\b|\bctaid\b|this_grid|group_index", code):
+        in_file = self.program.in_file
+        if in_file and in_file.own.grid == (1, 1, 1) and "blockIdx" not in code:
             tile = EVERYTHING, EVERYTHING  # of one block, like which others would be
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)

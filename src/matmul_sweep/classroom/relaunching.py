@@ -63,7 +63,9 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
         mended = [mend.bench.run(run.shape) for run in few]
         explains = not exchanged or (not counted and all(map(unset_alone, mended)))
         if explains and not any(run.result.ended and run.unwritten.any() for run in mended):
-            left = (*mended, *(run for run in wrong if run not in short))
+            others = [run for run in wrong if run not in short]
+            left = (*mended, *(mend.bench.run(run.shape) if is_exact(bench, run.shape) else run
+                               for run in others))  # fmt: skip
             return mended_by(mend, few[0], mended[0]), [run for run in left if not run.right]
     return None, ()
 

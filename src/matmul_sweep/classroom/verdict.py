@@ -532,7 +532,7 @@ def launched(bench: Bench) -> tuple[Bench, list[Run], str, int]:
     """The launches by which a kernel is judged, without those that were given up, and how many of
     its trials are among them; with what with_sums_of_c has."""
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
-    if runs[-1].endless and all(run.right for run in runs[:-1]) and repeats(bench.program):
+    if runs and runs[-1].endless and all(run.right for run in runs[:-1]) and repeats(bench.program):
         runs = runs[:-1]  # it takes as many times as long
     slow, runs = any(run.slow for run in runs), [run for run in runs if not run.slow]
     own, tried = bench.like_own, len(runs)
@@ -581,7 +581,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     if other := turned(bench, ordered):
         return ran(verdict, other)
     lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
-    if of_launch and lead:  # that no other grid mends
+    if of_launch and of_launch.kind == "grid too small" and lead:  # which no other grid mends
         ordered, of_launch = [lead[0], of_launch, *ordered], None
     if bench.has_one_block and own and not shapes.get(own):  # whose size does not make it too large
         ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
