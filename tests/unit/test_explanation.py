@@ -197,6 +197,9 @@ def rule(parameters: str, right: Callable[[Shape], bool], shapes: list[Shape]) -
         (OF_SHAPES, lambda s: s.m % 4 == s.n % 8 == 0,
          "it is right where m is a multiple of 4 and n is a multiple of 8"),
         (OF_SQUARES, lambda s: s.m % 4 == 0, "it is right where n is a multiple of 4"),
+        (OF_SHAPES, lambda s: s.n == s.k, "it is right at shapes with n = k only"),
+        (OF_SHAPES, lambda s: s.n == s.k and s.m % 4 == s.n % 4 == 0,
+         "it is right at multiples of 4 with n = k only"),
         (OF_SHAPES, lambda s: (s.m + s.n) % 5 > 1, ""),
     ],
 )  # fmt: skip

@@ -145,6 +145,15 @@ BY_MACRO = (
     '{ RUN("f", (f<8, 4>), dim3((n + 7) / 8, (m + 3) / 4), dim3(8, 4)); }'
 )
 
+BY_ONE_THREAD = (
+    rectangular()
+    .replace(
+        f"int i = {ROW}, j = {COL};",
+        "for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) {",
+    )
+    .replace("return;", "continue;")
+    .replace("= sum;", "= sum; }")
+)
 OF_ADDEND = rectangular(
     parameters="const float* A, const float* B, const float* C, float* D, int m, int n, int k",
     c="D[i * n + j]",
@@ -230,6 +239,46 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a grid of numbers at every size": (
         rectangular() + "void go(int m, int n, int k) { f<<<dim3(4, 3), dim3(2, 4)>>>(0, 0, 0, m, n"
         ", k); }", "", "f is correct(?s:.*)its program launches 4×3×1 blocks.*cover a C of 12×8"),
+    "a block that has no threads at a far size": (
+        kernel().replace(ROW, "(blockIdx.x + blockIdx.y) * blockDim.y + threadIdx.y").replace(
+        COL, "threadIdx.x") + "void go(int n) { dim3 b(n, n), g(1, 1); if (n * n > 1024) { b.y = "
+        "1024 / n; g.x = n * n / b.y; } f<<<g, b>>>(0, 0, 0, n); }", "", "f is correct"),
+    "a kernel behind a word that is misspelt": (
+        kernel() + "global__ void g(float* a) { a[threadIdx.x] = 1; }", "",
+        "does not compile: line 9"),
+    "two strides, and a grid that rounds down": (
+        rectangular(a="A[i * n + p]", b="B[p * m + j]") + "void go(int m, int n, int k) { f<<<dim3("
+        "n / 8, m / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k); }", "", "f is not correct.*: wrong index, "
+        "line 6(?s:.*)A is read with rows of n elements; they have k, and B is read with rows of m"
+        "(?s:.*)Also: grid too small"),
+    "a line of blocks for a kernel of two axes": (
+        kernel() + "int main() { int n = 4; f<<<n * n / 8, 8>>>(0, 0, 0, n); }", "",
+        "grid too small in line 9, at 4x4x4\n(?s:.*)Cure: a block has 1×8 elements of C"),
+    "m, n and k from a setting, x along the rows, and B by columns": (
+        rectangular(b="B[j * k + p]").replace("int i", "int j").replace(", j =", ", i ="),
+        "m=m n=n k=k", "f is not correct: wrong index, line 6(?s:.*)say b=transposed(?s:.*)"
+        "blockIdx.y runs along the columns"),
+    "a loop that repeats a number of times": (
+        BY_ONE_THREAD.replace("for", "for (int r = 0; r < 100000; r++) for", 1), "block=1",
+        "f: not enough shapes tried(?s:.*)all of them right"),
+    "one block, of which a thread has every eighth row": (
+        BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += blockDim.x")
+        + "void go(int m, int n, int k, int t) { f<<<1, t>>>(0, 0, 0, m, n, k); }", "block=8",
+        "f is correct(?s:.*)One block of 8×1 threads, because"),
+    "a C that every thread computes": (
+        BY_ONE_THREAD, "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
+    "a C that the kernel clears": (
+        kernel(k="n + 1").replace("float sum = 0", "C[i * n + j] = 0").replace("sum +=",
+        "C[i * n + j] +=").replace("C[i * n + j] = sum;", ""), "",
+        "f is not correct: out of bounds(?!(?s:.*)adds to C)"),
+    "a loop that goes on by one": (
+        "#define N 16\n" + FIXED.replace("p < N", "p <= N") + "int main() { f<<<dim3(2, 2), dim3("
+        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*), and where the loop of line 7 ends: no"),
+    "a loop that begins at a thread's own": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("    float sum", "    for (int j = "
+        "blockIdx.x * T + threadIdx.x; j < n; j += T * gridDim.x) {\n    float sum").replace(
+        "if (i < n && j < n) C[i * n + j] = sum;", "if (i < n) C[i * n + j] = sum; }"), "",
+        "divergent barrier(?s:.*)go through the loop of line 6"),
     "products that are rounded to half on purpose": (
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
         "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))")
@@ -606,8 +655,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a row too long, which a grid of literals hides": (
         rectangular(b="B[p * k + j]") + OWN_SIZES.replace(
             "1, 1", "2, 2").replace("n);", "32, 32, 32);"), "",
-        "f is not correct except at the size that its program has: wrong index, "
-        "line 6"),
+        "f is not correct except at shapes with n = k: wrong index, line 6"),
     "one tile for a program of one block": (
         kernel().replace(ROW, "threadIdx.y").replace(COL, "threadIdx.x") + OWN_SIZES, "",
         "f is correct as its program launches it"),
@@ -901,7 +949,8 @@ VERDICTS |= {
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
         "j]; C[i * n + j] = sum; }\nvoid go(int m, int n, int k) { f<<<dim3(n / 32, m / 32), "
-        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "", "f is not correct: "),
+        "dim3(32, 32)>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct except at multiples of 32 with m = n: grid"),
     "alpha and beta of other names": (
         kernel(f"{SQUARE}, float a, float b", c="C[i * n + j]").replace(
         "= sum;", "= a * sum + b * C[i * n + j];"), "", "f is correct"),
@@ -1079,6 +1128,13 @@ QUESTIONS = {
     "an array of structs": (
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
         "'const Matrix* A' is an array of such structs"),
+    "matrices that are arrays of the file": (
+        "#define N 16\n__device__ float A[N][N], B[N][N];\n__constant__ float D[N * N];\n" + kernel(
+        "float* C", "A[i][p]", "B[p][j]", "C[i * N + j]", "N", "N", "N"), "A, B are arrays of the "
+        "file, which no trial fills: take them as parameters, float A[N][N], float B[N][N]"),
+    "a sum of vectors": (
+        f"__global__ void f({SQUARE}) {{ int i = threadIdx.x; C[i] = A[i] + B[i]; }}",
+        "f adds up no products of elements"),
     "sums that are clamped": (
         kernel("const int8_t* A, const int8_t* B, int* C, int n", kind="int").replace(
             "= sum;", "= max(-128, min(127, sum / 2));"),

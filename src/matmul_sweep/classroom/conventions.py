@@ -38,14 +38,14 @@ SMALL, WIDE, WIDEST = 32, 64, 256  # tiles up to which a shape of three differen
 def fitting(bench: Bench, folder: Path) -> Bench | None:
     """The bench, with its tile, under the convention that its kernel follows, and with the block
     that it takes, if that is a guess; None if it follows none, or does not have to be asked."""
-    told = bench.signature.settled
-    if told and not bench.launch.possible:
+    told, by_setting = bench.signature.settled, bench.signature.stored
+    if by_setting and not bench.launch.possible:
         return None
     end = processor_seconds() + SECONDS
     bench = replace(bench, narrow=True)
     fixed = bool(bench.signature.fixed)  # of square matrices the order does not count yet
     for ordered in reordered(bench) if fixed and not told else [bench]:
-        for stored in candidates(ordered, folder, told, end):
+        for stored in candidates(ordered, folder, by_setting, end):
             stored = stored.with_tile(SIDE)  # the same for every order of the numbers
             orders = [stored] if told or fixed else [*reordered(stored)]
             for one in [*orders, *map(regridded, orders if stored.launch.program else ())]:

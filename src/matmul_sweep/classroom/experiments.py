@@ -20,7 +20,7 @@ from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
-from matmul_sweep.classroom.file_launch import place_in, zeroes
+from matmul_sweep.classroom.file_launch import ZERO, place_in, zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature, small_sizes
@@ -369,7 +369,8 @@ class Bench:
         given = program is None or program.is_given_c
         points = re.search(rf"=\s*&\s*{self.signature.name_of('C')}\b", self.program.kernel.body)
         adds = (self.adds or (self.reads_c and not points)) and not self.signature.accumulates
-        return bool(adds and self.seed is None and given)
+        clears = re.search(rf"{place_in(self.names_of_c)}\s*=\s*{ZERO}", self.program.kernel.body)
+        return bool(adds and not clears and self.seed is None and given)
 
     @property
     def poison(self) -> float:
@@ -452,6 +453,9 @@ class Bench:
         columns, rows, _ = self.launch.block
         axes = [launching.uses(code, "blockIdx", axis) for axis in "xy"]
         tile = (EVERYTHING if axes == [True, False] else rows, columns)
+        in_file = self.program.in_file
+        if in_file and in_file.own.grid == (1, 1, 1) and "blockIdx" not in code:
+            tile = EVERYTHING, EVERYTHING  # of one block, like which others would be
         tile, order = found or (tile, COLUMNS_FIRST)
         launch = self.launch.with_tile(tile, order)
         guessed -= {"depth"} if "z" in order else {"grid"} if found else set()
@@ -580,7 +584,7 @@ class Bench:
 
     def beyond(self, runs: Sequence[Run]) -> Iterator[Run]:
         """Launches with a grid that ends a block beyond C, or that seems not to cover it, in the
-        place of those of some of its blocks."""
+        place of those of some of its blocks; none where the tile of a block is a guess."""
 
         def cut(launched: plans.Launch, shape: Shape) -> plans.Launch:
             ends = (1 + side for side in self.launch.covering(shape))
@@ -588,7 +592,8 @@ class Bench:
             return replace(launched, grid=(x, y, z))
 
         bench = replace(self, launch=replace(self.launch, mended=cut))
-        for run in (run for run in runs if run.sampled and not self.launch.blocks):
+        guess = self.launch.blocks or "grid" in self.launch.guessed
+        for run in (run for run in runs if run.sampled and not guess):
             if self.launch.at(run.shape) != bench.launch.at(run.shape):
                 yield replace(bench.run(run.shape), launched=run.launched)
             elif run.shape.operations < MOST and not self.covers(run.shape):

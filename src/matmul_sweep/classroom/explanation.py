@@ -4,8 +4,9 @@ transposition, lost terms, a factor.
 Inputs are random, so that a model that gives every element of C is hardly wrong by chance.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -20,6 +21,7 @@ CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
 SUMMED = 1024  # units of roundoff that an order of sums may cost, if those are less
 KEPT = (4, 8, 16, 32, 64, 128, 256)  # rounds of a loop that does not go on to the last term
 CHEAP = 2e5  # operations of a product that is compared with every model
+MANY = 10  # times as many of a single one, if that tells more
 MOST_RUNS = 5  # of which an explanation has to explain each
 ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
@@ -215,6 +217,8 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
     matrices = (("A", m, k, "k"), ("B", k, n, "n"), ("C", m, n, "n"))
     lengths = {"m": m, "n": n, "k": k, "1": 1, "0": 0}
 
+    read = dict[tuple[str, str], tuple[np.ndarray, Explanation]]()
+
     def model(which: str, index: np.ndarray) -> np.ndarray:
         if which == "C":
             return stored(run, index)
@@ -227,7 +231,8 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
             yield model(which, index), misread(signature, which, role, right, True)
         for role in [role for role in "mnk1" if role != right]:
             index = row * lengths[role] + column
-            yield model(which, index), misread(signature, which, role, right, False)
+            read[which, role] = index, misread(signature, which, role, right, False)
+            yield model(which, index), read[which, role][1]
         for side in sides_of(run):
             tile, inner = row // side * side, row % side
             for role in [role for role in lengths if role != right and rows > side]:
@@ -240,6 +245,10 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
                 index = row * lengths[right] + column % side
                 about = "A step" if which == "A" else f"{which} offset"
                 yield model(which, index), misplaced(signature, which, "0", right, about)
+    for one, other in product("mn", "mk"):
+        (index, of_a), (other_index, of_b) = read["A", one], read["B", other]
+        both = replace(of_a, vague=1, key=f"{of_a.key}, and {of_b.key}")
+        yield taken(a, index) @ taken(b, other_index), both
 
 
 def indices(run: Run, signature: Signature) -> Iterator[Model]:
@@ -421,15 +430,26 @@ def few_of(runs: Sequence[Run]) -> Sequence[Run]:
     alone = [run for run in runs if run.factors == ALONE] or runs
     ordered = sorted(alone, key=lambda run: run.shape.operations)
     cheap = [run for run in ordered if run.shape.operations < CHEAP] or ordered[:1]
-    return cheap[:: max(1, ceil_div(len(cheap), MOST_RUNS))]
+    few = cheap[:: max(1, ceil_div(len(cheap), MOST_RUNS))]
+    # Of a square C m and n are alike, so that a stride could be either.
+    more = [run for run in ordered if run.shape.m != run.shape.n][:1]
+    alike = all(run.shape.m == run.shape.n for run in few)
+    return [*few, *(run for run in more if alike and run.shape.operations < MANY * CHEAP)]
 
 
-def common(runs: Sequence[Run], signature: Signature) -> Explanation | None:
-    """What explains every one of these runs, preferring what says most."""
+def common(runs: Sequence[Run], signature: Signature, body: str = "") -> Explanation | None:
+    """What explains every one of these runs, preferring what says most, and of several lengths of
+    rows that which the kernel's text has in an index of the matrix."""
+
+    def order(one: Explanation) -> tuple[int, bool, Explanation]:
+        name, _, length = one.key.partition(" is read with rows of ")
+        index = rf"\b{re.escape(name)}\s*\[[^][]*\b{re.escape(length.split(' ')[0])}\b"
+        return one.vague, bool(length) and not re.search(index, body), one
+
     shared: set[Explanation] | None = None
     for run in runs:
         found = explanations(run, signature)
         shared = found if shared is None else shared & found
         if not shared:
             return None
-    return min(shared or (), default=None)
+    return min(shared or (), default=None, key=order)

@@ -14,7 +14,7 @@ from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.explanation import Explanation
 from matmul_sweep.classroom.launching import CROSSED
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.syntax import line_of
+from matmul_sweep.classroom.syntax import line_of, loops_around, text_of
 
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
 # what breaks the launch, then what makes C wrong.
@@ -175,7 +175,13 @@ class Teller:
         line = re.search(r"at line (\d+)", finding["text"])
         text = re.sub(r"\((\d+,\d+),0\)", r"(\1)", finding["text"])
         text = text.replace("divergent __syncthreads in ", "in ")
-        return self.made("divergent barrier", int(line[1]) if line else 0, text)
+        place, cure = int(line[1]) if line else 0, None
+        for loop in loops_around(self.program.kernel.node, place):
+            begins = "threadIdx" in text_of(loop, self.source.bare).partition(";")[0]
+            if begins and not re.search(r"\breturn\b", self.program.kernel.body):
+                cure = f"let all threads of a block go through the loop of line {line_of(loop)}, "
+                cure += "and guard what each loads and stores"
+        return self.made("divergent barrier", place, text, cure)
 
     def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
         before = self.source.bare.splitlines()[line - 1][: finding["column"]] if line else ""

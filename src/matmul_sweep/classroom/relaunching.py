@@ -12,7 +12,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import strides, striding_blocks
+from matmul_sweep.classroom.launching import EVERYTHING, strides, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -43,6 +43,7 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
     """The mistake of the launch that explains all that went wrong, or at least which elements are
     not written; and what goes wrong beside it."""
     alone = [run for run in wrong if run.factors == ALONE]
+    alone.sort(key=lambda run: not is_exact(bench, run.shape))
     few = alone[:: max(1, ceil_div(len(alone), MOST_RUNS))]  # small ones and large ones
     for mend in mends(bench) if few else ():
         shapes = takewhile(mend.bench.reaches, (run.shape for run in few))
@@ -62,9 +63,20 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
         mended = [mend.bench.run(run.shape) for run in few]
         explains = not exchanged or (not counted and all(map(unset_alone, mended)))
         if explains and not any(run.result.ended and run.unwritten.any() for run in mended):
-            left = (*mended, *(run for run in wrong if run not in short))
+            others = [run for run in wrong if run not in short]
+            left = (*mended, *(mend.bench.run(run.shape) if is_exact(bench, run.shape) else run
+                               for run in others))  # fmt: skip
             return mended_by(mend, few[0], mended[0]), [run for run in left if not run.right]
     return None, ()
+
+
+def is_exact(bench: Bench, shape: Shape) -> bool:
+    """Whether the program's grid has nothing to round at a shape: its tiles cover C, or, if it has
+    none, the shape is its own."""
+    program = bench.launch.program
+    if program and program.sides:
+        return not any(map(operator.mod, shape.output, program.sides[0]))
+    return program is not None and shape == program.own_shape
 
 
 def unset_alone(run: Run) -> bool:
@@ -102,6 +114,10 @@ def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     (x, y, _), (columns, rows, _) = run.launched.grid, mended.launched.grid
     if x != y and (x, y) == (rows, columns):
         mend = replace(mend, kind="grid exchanged", cure=CURES["grid exchanged"])
+    if mend.cure == ROUND_UP and is_exact(mend.bench, run.shape):
+        sides = ["all" if one == EVERYTHING else str(one) for one in mend.bench.launch.tile or ()]
+        cure = f"a block has {'×'.join(sides)} elements of C: launch as many as cover it"
+        mend = replace(mend, cure=cure)
     told = mend.told(run.launched, mended.launched)
     what = f"{told}{mend.where}; {found[0].what}"  # and what that does
     return Mistake(mend.kind, mend.line, what, mend.cure, run)

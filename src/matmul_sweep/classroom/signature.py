@@ -95,7 +95,8 @@ class Signature:
 
     columns: the matrices that are stored by columns. sizes: the constants of the file that fix
     dimensions. unsure: whether the names of the dimensions do not say which is which. again: a
-    number that by its name is a dimension which others are already. tied: a dimension that is the
+    number that by its name is a dimension which others are already. settled: whether a setting says
+    something of it; stored: or of how matrices are stored. tied: a dimension that is the
     same number as another one, where that is not so of all.
     """
 
@@ -106,6 +107,7 @@ class Signature:
     unsure: bool = False
     again: str = ""
     settled: bool = False
+    stored: bool = False
     tied: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -172,7 +174,7 @@ def signature_of(
     where = f"{source.path}: {kernel.name}"
     types = source.names | source.types | dict(settings) | dict(template)
     parameters = parameters_of(source, kernel, types, where)
-    pointers, roles = matrices_among(parameters, kernel, where)
+    pointers, roles = matrices_among(parameters, kernel, where, source.bare)
     operation = operation_of(pointers, roles, where, source)
     code, letters = "".join(source.needed_by(kernel).values()), matrix_letters(pointers, roles)
     if operation.dtype.startswith("int") and (half := PACKED.search(code)):
@@ -218,6 +220,7 @@ def signature_of(
         operation, tuple(parameters), stored_by_columns(settings, columns, where),
         unsure=alone or not dimensional, again=again, tied=said_roles(said_too)[1],
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+        stored=not CONVENTIONS.keys().isdisjoint(settings),
     )  # fmt: skip
     return with_sizes(signature, sizes, {*passed.values()})
 
@@ -264,10 +267,10 @@ def ends_of_loops(kernel: Kernel, sizes: Set[str]) -> set[str]:
 
 
 def matrices_among(
-    parameters: Sequence[Parameter], kernel: Kernel, where: str
+    parameters: Sequence[Parameter], kernel: Kernel, where: str, text: str
 ) -> tuple[list[Parameter], dict[str, str]]:
     """The pointers to the matrices, one each, and the roles of all that point to them. Raises
-    UserError if they are no product's."""
+    UserError if they are no product's. text: of the file."""
     every = [p for p in parameters if p.pointer and not p.role]
     # A struct may have the place of a matrix on the host, too, which gets the same.
     several = len({p.position for p in every}) > 1  # one struct has all matrices
@@ -276,10 +279,24 @@ def matrices_among(
     pointers = [p for p in every if own.get(p.position, p) is p]
     if len(pointers) not in (2, 3):
         names = f" ({', '.join(p.name for p in pointers)})" if pointers else ""
-        raise UserError(f"{where} has {len(pointers)} pointers{names}{without(pointers, kernel)}")
+        instead = of_file(kernel, text) or without(pointers, kernel)
+        raise UserError(f"{where} has {len(pointers)} pointers{names}{instead}")
     roles = matrices(pointers, kernel.body)
     roles |= {p.name: roles[own.get(p.position, p).name] for p in every if p.member}
     return pointers, roles
+
+
+def of_file(kernel: Kernel, text: str) -> str:
+    """What a kernel should take in the place of arrays of the file, as the end of a sentence; or
+    nothing."""
+    declared = re.findall(
+        r"\b__(?:device|constant|managed)__\s+(\w+)\s+([^;(){}=]*\[[^;={]*);", text
+    )
+    arrays = {name: f"{kind} {name}{extents}" for kind, names in declared
+              for name, extents in re.findall(r"(\w+)\s*((?:\[[^]]*\]\s*)+)", names)
+              if re.search(rf"\b{name}\s*\[", kernel.body)}  # fmt: skip
+    said = f"; {', '.join(arrays)} are arrays of the file, which no trial fills: take them as "
+    return said + f"parameters, {', '.join(arrays.values())}" if arrays else ""
 
 
 def without(pointers: Sequence[Parameter], kernel: Kernel) -> str:

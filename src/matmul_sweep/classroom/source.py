@@ -298,7 +298,7 @@ class Source:
         }
         open_ones = [one for source in sources for one in source.definitions]
         more = [one for one in open_ones if one.opens_namespace or one.is_operator
-                or (one.source is self and one.holds(kernel))]  # fmt: skip
+                or one.is_misspelt or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
             words = set(() if used else WORD.findall(arguments)).union(*(one.uses for one in more))
@@ -436,6 +436,13 @@ class Definition:
     def is_operator(self) -> bool:
         """Whether it defines an operator, which kernels use without its name, and no type."""
         return self.on_device and "operator" in self.words and not (self.names or self.host_only)
+
+    @property
+    def is_misspelt(self) -> bool:
+        """Whether it seems to be a kernel that no compiler can read: CUDA's is asked, unless a
+        header that is not here may say what its words mean."""
+        broken = self.node.has_error and not self.words & {"__global__", "__device__"}
+        return broken and bool(self.words & {"threadIdx", "blockIdx"}) and not self.source.left_out
 
     @property
     def host_only(self) -> bool:

@@ -22,6 +22,7 @@ CONDITION_IN_STRINGS = re.compile(
     r'^((?![ \t]*#)[^\n]*"[ \t]*\n)([ \t]*#[ \t]*(?:if|el|endif)(?:[^\n]*\\\n)*[^\n]*)',
     re.MULTILINE,
 )
+LOOPS = ("for_statement", "while_statement", "do_statement")
 # Nodes whose parts are definitions of their own: namespaces, `extern "C"`, parts under a condition.
 CONTAINERS = {
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
@@ -322,8 +323,12 @@ def may_be_product(kernel: Kernel) -> bool:
 
 def loops_of(node: Node, text: str) -> list[str]:
     """The bodies of the loops in a node."""
-    kinds = ("for_statement", "while_statement", "do_statement")
-    return [part(one, "body", text) for one in of_type(node, *kinds)]
+    return [part(one, "body", text) for one in of_type(node, *LOOPS)]
+
+
+def loops_around(node: Node, line: int) -> list[Node]:
+    """The loops in a node that a line is a part of, the outermost first."""
+    return [one for one in of_type(node, *LOOPS) if line_of(one) <= line <= one.end_point.row + 1]
 
 
 def sums_products(code: str) -> bool:

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
     DEFAULT_BLOCK,
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    ROWS_FIRST,
     known_values,
     launch_of,
     question_of_guess,
@@ -58,6 +61,7 @@ from matmul_sweep.classroom.program import (
 from matmul_sweep.classroom.relaunching import (
     exchanged,
     fixed_grid,
+    is_exact,
     mistake_of_launch,
     refused_at_own,
 )
@@ -83,6 +87,9 @@ CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", 
 UNSURE = "not enough shapes tried"
 SAMPLED = "sampled"
 FOLLOWS = {"wrong index", "lost terms", "wrong result stored"}  # what a C looks like
+NO_SUMS = "adds up no products of elements"
+WRONG_EVERYWHERE = "it is wrong at every shape that was tried"
+BY_ORDER = "C has the right values in the order in which the CPU runs the threads"
 RIGHT_AT_OWN = "it is right at the size that its program has"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
@@ -274,11 +281,13 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         gone = f"{kernel.name} reads {one}, a texture reference, which CUDA has no more since 12.0"
         raise UserError(f"{source.path}: {gone}: take A and B as pointers")
     if syntax.writes_vector(kernel):
-        raise UserError(f"{source.path}: {kernel.name} multiplies a matrix and a vector or vectors")
+        adds = any(map(syntax.sums_products, syntax.loops_of(kernel.node, source.bare)))
+        does = "multiplies a matrix and a vector or vectors" if adds else NO_SUMS
+        raise UserError(f"{source.path}: {kernel.name} {does}")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
     two |= not syntax.may_be_product(kernel)
     if two and not source.likely_products and "kernel" not in settings:
-        raise UserError(f"{source.path}: {kernel.name} adds up no products of elements")
+        raise UserError(f"{source.path}: {kernel.name} {NO_SUMS}")
 
 
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
@@ -337,7 +346,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         launch = replace(launch, program=own_launch.under(signature))
         block = own_launch.far.block if own_launch.far and "block" in launch.guessed else None
         if block:  # of a program that is given its sizes
-            block = block if math.prod(block) <= MAXIMUM_THREADS else launch.block
+            block = block if 0 < math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
@@ -519,10 +528,12 @@ def exchanged_for_square(shapes: Mapping[Shape, bool | str], bench: Bench, own: 
     return bool(off) and fit(own, found) and all(turned.run(one).right for one in off[:FEW])
 
 
-def ran(verdict: Verdict, bench: Bench) -> Verdict:
-    """The verdict after the launches."""
-    program = verdict.program
+def launched(bench: Bench) -> tuple[Bench, list[Run], str, int]:
+    """The launches by which a kernel is judged, without those that were given up, and how many of
+    its trials are among them; with what with_sums_of_c has."""
     bench, runs, remark = with_sums_of_c(bench, [*bench.runs(RUN_SECONDS)])
+    if runs and runs[-1].endless and all(run.right for run in runs[:-1]) and repeats(bench.program):
+        runs = runs[:-1]  # it takes as many times as long
     slow, runs = any(run.slow for run in runs), [run for run in runs if not run.slow]
     own, tried = bench.like_own, len(runs)
     asks = bench.has_own_grid or not all(run.right for run in runs)
@@ -535,6 +546,21 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         runs = [*runs, *squares, *(bench.run(bench.shape(n, 2 * n, n)) for n in sides)]
     if runs and all(run.right for run in runs):
         runs = [*runs, *bench.uncovered(), *bench.beyond(runs)]
+    return bench, runs, remark, tried
+
+
+def repeats(program: Program) -> bool:
+    """Whether a loop of the kernel does nothing but repeat, a number of times that is written."""
+    rounds = r"\bfor\s*\([^;]*\b(\w+)\s*=[^;]*;\s*\1\s*<=?\s*[1-9]\d+\s*;[^)]*\)"
+    body = program.kernel.body
+    return any(len(re.findall(rf"\b{one}\b", body)) == 3 for one in re.findall(rounds, body))
+
+
+def ran(verdict: Verdict, bench: Bench) -> Verdict:
+    """The verdict after the launches."""
+    program = verdict.program
+    bench, runs, remark, tried = launched(bench)
+    own = bench.like_own
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     if not runs:
         late = "at the smallest size that its constants allow, a launch takes too long: lower them"
@@ -552,6 +578,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    if other := turned(bench, ordered):
+        return ran(verdict, other)
+    lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
+    if of_launch and of_launch.kind == "grid too small" and lead:  # which no other grid mends
+        ordered, of_launch = [lead[0], of_launch, *ordered], None
     if bench.has_one_block and own and not shapes.get(own):  # whose size does not make it too large
         ordered.sort(key=lambda one: one.kind in OF_LAUNCH)
     if not (of_launch or ordered):
@@ -572,12 +603,24 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told += (one for one in ordered if worth_telling(one, worst))
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
+    rule = rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
-        rule=rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own),
+        rule=BY_ORDER if rule == WRONG_EVERYWHERE and not off else rule,
         mistakes=with_multiple(told, shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def turned(bench: Bench, mistakes: Sequence[Mistake]) -> Bench | None:
+    """The bench with the other order of the axes of a guessed grid, which then writes what that
+    leaves unwritten; or None."""
+    launch, short = bench.launch, [one for one in mistakes if one.kind == "elements not written"]
+    guess = "grid" in launch.guessed and not (launch.program or launch.grid)
+    tile = launch.tile[::-1] if launch.tile and guess and launch.order == COLUMNS_FIRST else None
+    other = replace(bench, launch=replace(launch, tile=tile, order=ROWS_FIRST), probes=())
+    runs = (other.run(one.run.shape) for one in short if tile)
+    return next((other for run in runs if run.result.ended and not run.unwritten.any()), None)
 
 
 def covered(bench: Bench) -> str:
@@ -621,7 +664,7 @@ def told_of(wrong: Sequence[Run], program: Program) -> tuple[list[Mistake], Expl
     """Each kind of mistake of these runs and each line once, the worst first, and what explains
     every C that no other finding does."""
     few = few_of([run for run in wrong if not run.mistaken])
-    explanation = common(few, program.signature)
+    explanation = common(few, program.signature, program.kernel.body)
     found: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
         for one in mistakes_of(run, program, explanation if run in few else None):
@@ -668,22 +711,25 @@ def rule_of(shapes: Known, bench: Bench) -> str:
     """Where the kernel is right, in words, if that is simple and was tried."""
     right, wrong = told_apart(shapes)
     if not (right and wrong):
-        return "" if any(shapes.values()) else "it is wrong at every shape that was tried"
+        return "" if any(shapes.values()) else WRONG_EVERYWHERE
     found, least = conditions(shapes, bench)
     wide = [shape for shape in right if min(shape.dimensions) > 1] or right  # 1 hides a stride
-    if all(shape.square for shape in wide):
-        squares = {shape: fine for shape, fine in shapes.items() if shape.square}
-        sides = multiples(squares, bench)
+    roles, every = right[0].__match_args__, range(len(right[0].dimensions))
+    for which in (every, *combinations(every, 2)):
+        alike = {shape: fine for shape, fine in shapes.items()
+                 if len({shape.dimensions[i] for i in which}) == 1}  # fmt: skip
+        names = " = ".join(bench.signature.name_of(roles[i]) for i in which)
+        said = "square {}" if which == every else f"{{}} with {names}"
+        sides = multiples(alike, bench) if alike.keys() >= {*wide} else {}
         if len(sides) == 1 and not found:
-            return f"it is right at square multiples of {next(iter(sides))} only"
-        if all(squares.values()):
-            return "it is right at square shapes only"
+            return f"it is right at {said} only".format(f"multiples of {next(iter(sides))}")
+        if alike.keys() >= {*wide} and all(alike.values()):
+            return f"it is right at {said} only".format("shapes")
     if not found and (beyond := rule_beyond(shapes, bench)):
         return beyond
     if not all(map(shapes.get, fresh(found, least, bench))):
         return ""
     terms = f" and {bench.signature.name_of('k')} is at least {least}" if least else ""
-    roles = right[0].__match_args__
     named = {side: {bench.signature.name_of(roles[i]): "" for i in which}
              for side, which in found.items()}  # fmt: skip
     told = (f"{' and '.join(names)} {'is a multiple' if len(names) == 1 else 'are multiples'} "
@@ -814,6 +860,9 @@ def between(shapes: Known, bench: Bench) -> Known:
     if not bench.square and all(shape.square for shape in right):
         squares = {shape: fine for shape, fine in shapes.items() if shape.square}
         known |= between(squares, replace(bench, squares=True))
+        side = min(shape.m for shape in right if shape.m > 1 or len(right) == 1)
+        for sides in {*permutations((2 * side, side, side))}:  # that leave two of them alike
+            right_at(bench.shape(*sides), known, bench.run)
     found, terms = conditions(known, bench, bench.run)
     least = min(right, key=lambda one: one.operations)
     while found and terms > 1 and right_at(least, known, bench.run):

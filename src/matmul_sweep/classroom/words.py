@@ -12,10 +12,12 @@ from pygments.lexers import CudaLexer
 
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import EVERYTHING, LINEAR, Launch
-from matmul_sweep.classroom.mistakes import Mistake
+from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
+from matmul_sweep.classroom.relaunching import is_exact
 from matmul_sweep.classroom.signature import UNUSED
 from matmul_sweep.classroom.strict import UNLIKE
+from matmul_sweep.classroom.syntax import line_of, loops_around
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
 from matmul_sweep.process.errors import printable
 
@@ -26,7 +28,7 @@ MOST_WRONG = 0.9  # of a C that a picture shows
 WITHOUT_EDGES = {
     "uninitialised shared memory": "let the threads of a block write every element of the array, "
     "and wait at a __syncthreads(), before any of them reads it",
-    "out of bounds": "check the index: no thread is beyond an edge at this shape",
+    "out of bounds": "check the index{}: no thread is beyond an edge at this shape",
 }
 TERMS = {
     "thread": "a thread (x,y) has threadIdx.x = x and threadIdx.y = y",
@@ -162,7 +164,8 @@ def headline(verdict: Verdict) -> str:
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
     where = f" in line {mistake.line}" if mistake.line else ""
-    own = verdict.bench and verdict.bench.own_shape == mistake.run.shape
+    bench, shape, of_launch = verdict.bench, mistake.run.shape, mistake.kind in OF_LAUNCH
+    own = bench and (shape == bench.own_shape or (of_launch and is_exact(bench, shape)))
     smallest = "" if further or own else "; no smaller shape shows it"
     yield f"  {'Also: ' if further else ''}{mistake.kind}{where}, at {mistake.run.shape}{smallest}"
     if mistake.line:
@@ -178,7 +181,10 @@ def cure_of(mistake: Mistake, verdict: Verdict) -> str:
     launch = verdict.bench.launch
     sides = {*launch.block[:2], *(launch.tile or ())} - {EVERYTHING}
     ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
-    return mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+    loops = loops_around(verdict.program.kernel.node, mistake.line)
+    ends = f", and where the loop of line {line_of(loops[-1])} ends" if loops else ""
+    cure = mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+    return cure.replace("{}", ends)
 
 
 def launch_of(verdict: Verdict) -> Iterator[str]:
@@ -217,6 +223,8 @@ def tile_of(launch: Launch) -> str:
     if launch.blocks:
         return f"{launch.blocks} blocks of {block} threads at every shape."
     rows, columns = ("all" if side == EVERYTHING else side for side in launch.tile)
+    if launch.tile == (EVERYTHING, EVERYTHING):
+        return f"One block of {block} threads, because the kernel reads no blockIdx."
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     across, down = (f"blockIdx.{axis}" for axis in launch.order)
     return f"{tile}; {across} runs along the columns of C, {down} along its rows."
