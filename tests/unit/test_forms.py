@@ -1001,6 +1001,14 @@ VERDICTS |= {
     "matrices with the names of vectors": (
         kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
                "z[i * n + j]"), "", "f is correct"),
+    "a step of the grid that is a constant of the file": (
+        f"#define BLOCKS 4\n__global__ void f({SQUARE}) {{ int e = blockIdx.x * 32 + threadIdx.x; "
+        "for (; e < n * n; e += BLOCKS * 32) { float sum = 0; for (int p = 0; p < n; p++) sum += "
+        "A[e / n * n + p] * B[p * n + e % n]; C[e] = sum; } }\nint main() { int n = 1024; "
+        "f<<<BLOCKS, 32>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)4×1×1 blocks of 32×1"),
+    "lengths of rows that are one number, of which one name says nothing": (
+        "#define RENS 300\n#define COLS 300\n" + kernel(MATRICES, "A[i * COLS + p]",
+        "B[p * RENS + j]", "C[i * COLS + j]", "RENS", "COLS", "RENS"), "", "f is correct"),
     "a loop to a macro that its program passes": (
         f"#define K 2048\n{rectangular(k='K')}int main() {{ f<<<dim3(4, 4), dim3(16, 16)>>>"
         "(0, 0, 0, 64, 64, K); }", "", "f is correct(?s:.*)to [0-9]*x[0-9]*x128;"),

@@ -423,9 +423,10 @@ class Bench:
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
-        sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
-        counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
-        code = launching.code_of(self.program.source, self.program.kernel)
+        text = self.program.source, self.program.kernel
+        sizes = PROBES[:1] if launching.strides(*text) else PROBES
+        counts = self.launch.blocks or launching.counts_grid(*text)
+        code = launching.code_of(*text)
         known = self.launch.grid or (own and own.own.grid)
         # A product of a batch may be one of any axis.
         deeper = {"z": (1, 1, 2)} if not known and launching.uses(code, "blockIdx", "z") else {}

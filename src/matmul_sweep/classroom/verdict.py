@@ -63,6 +63,7 @@ from matmul_sweep.classroom.relaunching import (
 )
 from matmul_sweep.classroom.signature import (
     EXTENTS,
+    TILED,
     Parameter,
     is_flag,
     only_counts,
@@ -74,7 +75,7 @@ from matmul_sweep.classroom.signature import (
     words_of,
 )
 from matmul_sweep.classroom.source import Source, read, with_launcher
-from matmul_sweep.classroom.syntax import Kernel, fragment_extents
+from matmul_sweep.classroom.syntax import Kernel, fragment_extents, places_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
@@ -304,11 +305,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     sides = [valued(text, values) or 0 for text in re.split(r"[*+]", extents)]
     small = small_sizes(signature.sizes, sides, source.host.bare) | told
     if small != signature.sizes:
-        # With the sizes of the same value that only the program around it uses.
-        alike = {str(signature.sizes[name]): str(value) for name, value in small.items()}
-        texts = {name: alike[text] for name, text in source.names.items()
-                 if text in alike and role_of(name, {}, EXTENTS[3])}  # fmt: skip
-        texts |= {name: str(value) for name, value in small.items()}
+        texts = made_small(source, kernel, signature.sizes, small)
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
@@ -341,6 +338,21 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
+
+
+def made_small(
+    source: Source, kernel: Kernel, sizes: Mapping[str, int], small: Mapping[str, int]
+) -> dict[str, str]:
+    """The values of dimensions that are made small, and of constants of the same value by which the
+    kernel finds an element, or that are sizes of the program around it."""
+    alike = {str(sizes[name]): str(value) for name, value in small.items()}
+    places = " ".join(text for one in kernel.parameters for text in places_of(one.name, kernel))
+    tiles = " ".join(text for array in shared_arrays(kernel) for text in array)
+    found = {*re.findall(r"\w+", places)} - {*re.findall(r"\w+", tiles)}
+    texts = {name: alike[text] for name, text in source.names.items() if text in alike
+             and (role_of(name, {}, EXTENTS[3])
+                  or (name in found and not TILED & {*words_of(name)}))}  # fmt: skip
+    return texts | {name: str(value) for name, value in small.items()}
 
 
 def with_share(
