@@ -1006,6 +1006,10 @@ VERDICTS |= {
         "for (; e < n * n; e += BLOCKS * 32) { float sum = 0; for (int p = 0; p < n; p++) sum += "
         "A[e / n * n + p] * B[p * n + e % n]; C[e] = sum; } }\nint main() { int n = 1024; "
         "f<<<BLOCKS, 32>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)4×1×1 blocks of 32×1"),
+    "rows of A that are longer than k": (
+        "const int M = 256, N = 512, K = 240, PAD = 16;\nconst int LD = K + PAD;\n"
+        + kernel(MATRICES, "A[i * LD + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
+        "f is correct(?s:.*)K = 80, with rows of A that are 16 elements longer"),
     "lengths of rows that are one number, of which one name says nothing": (
         "#define RENS 300\n#define COLS 300\n" + kernel(MATRICES, "A[i * COLS + p]",
         "B[p * RENS + j]", "C[i * COLS + j]", "RENS", "COLS", "RENS"), "", "f is correct"),

@@ -54,9 +54,9 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 class Run:
     """A launch at a shape, and mostly once more. before: what C held; factors: alpha and beta;
     expected: C in higher precision; wrong: which elements of C are, as far as the launch ended, and
-    wrong_again after the second one; columns: the matrices that were stored by columns; sampled:
-    whether only some of the blocks ran, such as those at the corners of the grid and in its
-    middle."""
+    wrong_again after the second one; columns: the matrices that were stored by columns; padding:
+    that of A; sampled: whether only some of the blocks ran, such as those at the corners of the
+    grid and in its middle."""
 
     shape: Shape
     launch: Launch
@@ -66,6 +66,7 @@ class Run:
     factors: tuple[float, float] = ALONE
     launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
     columns: frozenset[str] = frozenset()
+    padding: int = 0
     sampled: bool = False
     expected: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     wrong: np.ndarray = field(default_factory=lambda: np.empty((0, 0), bool))
@@ -75,7 +76,7 @@ class Run:
         """Row and column of an element of A, B or C, as they are stored."""
         extents = dict(zip("AB", self.shape.inputs, strict=False)) | {"C": self.shape.output}
         if array not in self.columns:
-            return divmod(element, extents[array][1])
+            return divmod(element, extents[array][1] + self.padding * (array == "A"))
         column, row = divmod(element, extents[array][0])
         return row, column
 
@@ -156,7 +157,15 @@ class Bench:
         roles = {old.role: p.role for old, p in zip(built, self.signature.parameters, strict=True)}
         names = shape.__match_args__
         dimensions = tuple(getattr(shape, roles.get(name, name)) for name in names)
-        return Extents(shape.elements, dimensions)
+        a, *others = shape.elements
+        return Extents((a + self.padding * shape.inputs[0][0], *others), dimensions)
+
+    @cached_property
+    def padding(self) -> int:
+        """The elements between two rows of A that belong to none."""
+        names = map(self.signature.name_of, ("A", self.signature.row_length("A")))
+        found = launching.padding_of(self.program.source, self.program.kernel, *names)
+        return 0 if "A" in self.signature.columns else found
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
@@ -177,6 +186,7 @@ class Bench:
         columns = self.signature.columns
         stored = [array.T if name in columns else array
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
+        stored[0] = np.pad(stored[0], ((0, 0), (0, self.padding)), "edge")
         launched = self.launch.at(shape, grid)
         work, share = self.cost(shape, launched, apart=not grid)
         seconds = patience * (LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND)
@@ -192,7 +202,7 @@ class Bench:
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         found = Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
-            sampled=(bool(grid) and not whole) or share < 1,
+            padding=self.padding, sampled=(bool(grid) and not whole) or share < 1,
         )  # fmt: skip
         thread = plans.Launch((1, 1, 1), (1, 1, 1), launched.shared_bytes)
         if found.endless and launched != thread:  # whose time is that of all threads together

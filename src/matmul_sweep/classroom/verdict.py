@@ -38,6 +38,7 @@ from matmul_sweep.classroom.launching import (
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    PADDED,
     known_values,
     launch_of,
     question_of_guess,
@@ -296,6 +297,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
     values = known_values(source, kernel, own | numbers)
     tiles, used = fragment_extents(kernel), used_constants(kernel, values)
+    sums = ((name, PADDED.fullmatch(text)) for name, text in source.names.items())
+    tiles |= {name for name, found in sums if found and found[1] in used}
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
     sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})

@@ -203,7 +203,11 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
     sizes = {signature.name_of(role): getattr(shape, role) for role in names}
-    yield f"{shape} is {', '.join(f'{name} = {size}' for name, size in sizes.items())}."
+    longer = (
+        f", with rows of {signature.name_of('A')} that are {verdict.bench.padding} elements longer"
+    )
+    said = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    yield f"{shape} is {said}{longer * bool(verdict.bench.padding)}."
     if vain := [p.name for p in signature.parameters if p.pointer and p.role.startswith(UNUSED)]:
         yield f"It gets anything for {' and '.join(vain)}, on which C does not depend."
 
