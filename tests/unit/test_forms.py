@@ -205,6 +205,9 @@ INNER = (
 )
 
 # A text, settings, and what the verdicts say.
+OF_STEPS = "#define STEP 32\n" + kernel(
+    MATRICES, "A[p + i * STEP]", "B[p * WB + j]", "C[i * WB + j]", "HA", "WB", "STEP"
+)
 VERDICTS = {
     "a flag that follows from the size": (
         kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
@@ -1006,6 +1009,19 @@ VERDICTS |= {
         "for (; e < n * n; e += BLOCKS * 32) { float sum = 0; for (int p = 0; p < n; p++) sum += "
         "A[e / n * n + p] * B[p * n + e % n]; C[e] = sum; } }\nint main() { int n = 1024; "
         "f<<<BLOCKS, 32>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)4×1×1 blocks of 32×1"),
+    "a launch by what the user types": (
+        kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3(n * p, n * p), '
+        "dim3(p, p)>>>(0, 0, 0, n); }", "", "f is correct if launched as guessed: (?s:.*)grid="),
+    "a program whose one thread does all": (
+        f"__global__ void f({SQUARE}) {{ for (int e = 0; e < n; e++) {{"
+        f"{BY_ONE_INDEX.format('i', 'e', 'j')}}} void go(int n) {{ f<<<1, 1>>>(0, 0, 0, n); }}", "",
+        "f is correct(?!(?s:.*)A remark)"),
+    "a loop that ends at another number than the matrices have": (
+        "const int HA = 320, WA = 640, WB = 96;\n" + OF_STEPS, "", "not correct(?s:.*)WA = 128"),
+    "a loop that ends at a number without a name": (
+        "const int HA = 320, WB = 96;\n" + OF_STEPS, "", "f is correct(?s:.*)STEP = 32"),
+    "a C of 8 bits": (
+        kernel(SQUARE.replace("float", "signed char"), kind="int"), "", "f is correct"),
     "rows of A that are longer than k": (
         "const int M = 256, N = 512, K = 240, PAD = 16;\nconst int LD = K + PAD;\n"
         + kernel(MATRICES, "A[i * LD + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
@@ -1088,6 +1104,10 @@ READ |= {
 }  # fmt: skip
 
 QUESTIONS = {
+    "elements of a fragment by number": (
+        TF32.replace("store_matrix_sync(C + i * n + j, sum, n, mem_row_major);", "for (int e = 0; "
+        "e < 8; e++) C[(i + e / 4 * 8 + threadIdx.x / 4) * n + j + e % 4 * 4 + threadIdx.x % 4] = "
+        "sum.x[e];"), "line 15 takes elements of a fragment by number"),
     "an array of structs": (
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
         "'const Matrix* A' is an array of such structs"),

@@ -180,6 +180,8 @@ class Bench:
         fill, times = ("digits", WHOLE) if operation.dtype.startswith("int") else ("uniform", 1)
         seed = self.seed or SEED
         inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
+        if operation.output in ("int8", "int16"):  # which are to hold the sums
+            inputs = tuple(one % 3 - 1 for one in inputs)
         before = np.full(shape.output, self.poison, operation.output)
         if factors != ALONE:
             before = fills.matrix(fill, seed, 2, *shape.output, operation.output)
@@ -249,6 +251,15 @@ class Bench:
             return own
         sides = dict(zip(own.__match_args__, own.dimensions, strict=True))
         return type(own)(**small_sizes(sides, self.launch.tile or ()))
+
+    @property
+    def guesses_launch(self) -> bool:
+        """Whether the file launches the kernel by what cannot be read, and no setting says."""
+        launch, own, source = self.launch, self.launch.program, self.program.source
+        told = (own.own, own.far) if own else ()
+        known = launch.grid or any(one and one.grid and one.block for one in told)
+        unsaid = not known and (own or "block" in launch.guessed)
+        return bool(unsaid) and self.program.kernel.name in source.host.launchers
 
     @property
     def has_one_block(self) -> bool:
@@ -412,6 +423,7 @@ class Bench:
         roundings = shape.terms + (1 if factors == ALONE else 4)
         # TF32 has as many bits as half.
         scale = operation.error_scale(roundings, "tf32" if self.rounds_to else "full")
+        scale *= not operation.sums.startswith("int")  # which are exact
         if self.rounds_to == "bfloat16":
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)

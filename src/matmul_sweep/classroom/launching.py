@@ -155,7 +155,7 @@ class Launch:
         known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known
-        goes_on = strides(program.source, program.kernel)
+        goes_on = self.blocks or strides(program.source, program.kernel)
         return replace(known, fixed=far.grid) if goes_on else known
 
 

@@ -72,6 +72,7 @@ from matmul_sweep.classroom.signature import (
     rows_of_grid,
     signature_of,
     small_sizes,
+    terms_of_file,
     with_numbers,
     words_of,
 )
@@ -301,7 +302,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     tiles |= {name for name, found in sums if found and found[1] in used}
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
-    sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
+    other = {k: v for k, v in values.items() if k not in tiles}
+    sizes = rows_of_grid(sizes, other) | terms_of_file(sizes, other) | sizes
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
     extents = "*".join(text for one in shared_arrays(kernel) for text in one)  # or their products
@@ -596,8 +598,12 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 
 
 def covered(bench: Bench) -> str:
-    """How large a C the grid of a program covers that has the same one at every size, in words."""
+    """What to do about a launch that is a guess, or how large a C the grid of a program covers that
+    has the same one at every size, in words."""
     launch, program = bench.launch, bench.launch.program
+    if bench.guesses_launch:
+        example = "block=16x16 grid='(n+15)/16,(m+15)/16'"
+        return f"compare its launch with that below, or say it, for instance {example}"
     if program is None and launch.tile == (1, EVERYTHING) and launch.most[1] < EVERYTHING:
         return f"a block has a row of C, which has at most {launch.most[1]} columns here"
     if program is None or not program.constant or program.own_shape or bench.signature.fixed:
