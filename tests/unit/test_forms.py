@@ -1104,6 +1104,11 @@ READ |= {
 }  # fmt: skip
 
 QUESTIONS = {
+    "a number beside branches that begin a loop each": (
+        kernel(f"{SQUARE}, int y, float x").replace(
+        "    for", "#if 0\n    for (;;)\n#else\n    for").replace(
+        "sum +=", "\n#endif // 0\n    { sum += y * x *").replace("n + j]);", "n + j]); }"),
+        "f takes x beside its dimensions"),
     "elements of a fragment by number": (
         TF32.replace("store_matrix_sync(C + i * n + j, sum, n, mem_row_major);", "for (int e = 0; "
         "e < 8; e++) C[(i + e / 4 * 8 + threadIdx.x / 4) * n + j + e % 4 * 4 + threadIdx.x % 4] = "
