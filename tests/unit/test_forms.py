@@ -1022,6 +1022,12 @@ VERDICTS |= {
         "const int HA = 320, WB = 96;\n" + OF_STEPS, "", "f is correct(?s:.*)STEP = 32"),
     "a C of 8 bits": (
         kernel(SQUARE.replace("float", "signed char"), kind="int"), "", "f is correct"),
+    "a place that is left to fill in": (
+        kernel().replace(ROW, "FIXME"), "", '"FIXME" is undefined\n'),
+    "a mistake of the first block, whatever the grid": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "")
+        + "void go(int n, int* c) { f<<<dim3(c[0], c[1]), dim3(8, 8)>>>(0, 0, "
+        "0, n); }", "", "not correct except where n is a multiple of 8: out of bounds"),
     "rows of A that are longer than k": (
         "const int M = 256, N = 512, K = 240, PAD = 16;\nconst int LD = K + PAD;\n"
         + kernel(MATRICES, "A[i * LD + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
@@ -1104,6 +1110,13 @@ READ |= {
 }  # fmt: skip
 
 QUESTIONS = {
+    "sizes behind a pointer": (
+        "struct Sizes { int u, v, w, x; };\n" + kernel(f"{MATRICES}, Sizes* d", "A[i * d->u + p]",
+        "B[p * d->v + j]", "C[i * d->v + j + 0 * d->x]", "d->w", "d->v", "d->u"),
+        "instance 'm=d->u' 'n=d->v' 'k=d->w' after"),
+    "a switch of a template": (
+        "template <bool ON> " + kernel().replace("int i", 'static_assert(!ON, "off"); int i'),
+        "Say for instance ON=false after"),
     "a number beside branches that begin a loop each": (
         kernel(f"{SQUARE}, int y, float x").replace(
         "    for", "#if 0\n    for (;;)\n#else\n    for").replace(

@@ -97,6 +97,9 @@ def of_grid(
         shape = different_sides(bench)  # of which one block does its part
         guessed = right(bench.run(shape, bench.first_block(shape)), whole=False)
     along_z = "depth" in launch.guessed and not own
+    # Every grid has the first block.
+    first = worst.run.launched.grid == (1, 1, 1) and worst.kind != "elements not written"
+    known = known or (first and "block" not in launch.guessed and not deep)
     if (not known if own else guessed or along_z) and not launch.grid and not launch.blocks:
         leaves = "its program's is not known" if own else "no program here launches it"
         leaves = f"fails with a guessed grid, because {leaves}: what is it"

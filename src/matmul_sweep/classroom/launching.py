@@ -244,7 +244,7 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
     told = {one: launch.constants[one] for one in sorted(launch.guessed & launch.constants.keys())}
     given = " ".join(map("=".join, told.items()))
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    other = {"0": "1"}  # of a switch
+    other = {"0": "1", "true": "false", "false": "true"}  # of a switch
     example = " ".join(f"{k}={other.get(v, '32' if v.isdecimal() else 'double')}"
                        for k, v in told.items())  # fmt: skip
     return question(f"{source.path}: {asked}", example) if told else None
