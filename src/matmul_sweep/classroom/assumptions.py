@@ -64,12 +64,8 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     grid = worst.kind in OF_GRID or "depth" in bench.launch.guessed
     asked = of_grid(bench, where, worst, was_read, shapes) if grid else iter(())
-    asked = chain(
-        of_fragments(bench, shapes),
-        of_squares(bench, where, shapes),
-        of_unread(bench, where, shapes),
-        asked,
-    )
+    of_text = of_fragments(bench, shapes), of_squares(bench, where, shapes)
+    asked = chain(*of_text, of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = right_nowhere(bench.program)
         read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst)

@@ -21,9 +21,17 @@ from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import place_in, zeroes
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
+from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
+    EVERYTHING,
+    LINEAR,
+    PADDED,
+    ROWS_FIRST,
+    Launch,
+)
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature, small_sizes
+from matmul_sweep.classroom.syntax import places_of
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -162,10 +170,15 @@ class Bench:
 
     @cached_property
     def padding(self) -> int:
-        """The elements between two rows of A that belong to none."""
-        names = map(self.signature.name_of, ("A", self.signature.row_length("A")))
-        found = launching.padding_of(self.program.source, self.program.kernel, *names)
-        return 0 if "A" in self.signature.columns else found
+        """The elements between two rows of A that belong to none: the kernel has for their length a
+        constant of the file, or a sum with one, that is more than its dimension."""
+        source, kernel, signature = self.program.source, self.program.kernel, self.signature
+        a, k = map(signature.name_of, ("A", signature.row_length("A")))
+        rows = re.findall(r"\*\s*(\w+|\([^()]*[A-Za-z]\w*\s*\))", " ".join(places_of(a, kernel)))
+        sums = (PADDED.fullmatch(source.names.get(one, one)) for one in rows)
+        values = launching.known_values(source, kernel, {})
+        more = (launching.valued(one[2], values) for one in sums if one and one[1] == k in values)
+        return 0 if "A" in signature.columns else next(more, 0) or 0
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,

@@ -20,7 +20,6 @@ from matmul_sweep.classroom.syntax import (
     Kernel,
     TemplateParameter,
     around,
-    places_of,
     text_of,
 )
 from matmul_sweep.operations.gemm import Gemm
@@ -55,7 +54,7 @@ LADDERS = (
 TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
               "half": re.compile("(?i)hgemm|half|fp?16"),
               "double": re.compile("(?i)dgemm|double|fp?64")}  # fmt: skip
-PADDED = re.compile(r"\(?\s*([A-Za-z_]\w*)\s*\+\s*\w+\s*\)?")  # a dimension, and what is beyond it
+PADDED = re.compile(r"\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?")  # a dimension, and more
 BY_WARPS = re.compile(r"threadIdx\s*\.\s*x\s*\)?\s*/")  # whose number along x is counted
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
@@ -289,17 +288,6 @@ def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
     texts += [extent for one in kernel.parameters for extent in one.extents]
     words = {*re.findall(r"[A-Za-z_]\w*", " ".join(texts))}
     return [name for name in values if name in words]
-
-
-def padding_of(source: Source, kernel: Kernel, a: str, k: str) -> int:
-    """The elements between two rows of A that belong to none, of a kernel that has for their length
-    a constant of the file, or a sum with one, that is more than the constant k."""
-    values = known_values(source, kernel, {})
-    for text in re.findall(r"\*\s*(\w+|\([^()]*\))", " ".join(places_of(a, kernel))):
-        found = PADDED.fullmatch(source.names.get(text, text))
-        if found and found[1] == k and k in values and not re.search(r"\+\s*\d", text):
-            return max(0, (valued(text, values) or 0) - values[k])
-    return 0
 
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:

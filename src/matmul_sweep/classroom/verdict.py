@@ -297,9 +297,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
     values = known_values(source, kernel, own | numbers)
-    tiles, used = fragment_extents(kernel), used_constants(kernel, values)
-    sums = ((name, PADDED.fullmatch(text)) for name, text in source.names.items())
-    tiles |= {name for name, found in sums if found and found[1] in used}
+    used = used_constants(kernel, values)
+    tiles = fragment_extents(kernel) | padded(source, used)
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
     other = {k: v for k, v in values.items() if k not in tiles}
@@ -343,6 +342,15 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
+
+
+def padded(source: Source, sizes: Sequence[str]) -> set[str]:
+    """The constants that are one of the sizes and more, and by their names no dimension of another
+    kind: lengths of rows."""
+    sums = ((name, PADDED.fullmatch(text)) for name, text in source.names.items())
+    found = {name: one[1] for name, one in sums if one and one[1] in sizes}
+    roles = {name: role_of(name, {}, EXTENTS[3]) for name in source.names}
+    return {name for name, base in found.items() if roles[name] in (None, roles.get(base))}
 
 
 def made_small(
