@@ -270,7 +270,7 @@ class Bench:
         """Whether the file launches the kernel by what cannot be read, and no setting says."""
         launch, own, source = self.launch, self.launch.program, self.program.source
         told = (own.own, own.far) if own else ()
-        known = launch.grid or any(one and one.grid and one.block for one in told)
+        known = launch.grid or launch.blocks or any(one and one.grid and one.block for one in told)
         unsaid = not known and (own or "block" in launch.guessed)
         return bool(unsaid) and self.program.kernel.name in source.host.launchers
 

@@ -595,7 +595,7 @@ def terms_of_file(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[st
     """The first constant that is k by its name, if those of a kernel are m and n: it may sum up
     fewer terms."""
     roles = {one: role_of(one, dict(zip("abc", "ABC", strict=True)), EXTENTS[3]) for one in known}
-    lacking = {roles[name] for name in sizes} - {None} == {*"mn"}
+    lacking = {roles.get(name) for name in sizes} - {None} == {*"mn"}
     return dict([one for one in known.items() if lacking and roles[one[0]] == "k"][:1])
 
 
