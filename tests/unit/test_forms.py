@@ -1009,6 +1009,10 @@ VERDICTS |= {
         "for (; e < n * n; e += BLOCKS * 32) { float sum = 0; for (int p = 0; p < n; p++) sum += "
         "A[e / n * n + p] * B[p * n + e % n]; C[e] = sum; } }\nint main() { int n = 1024; "
         "f<<<BLOCKS, 32>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)4×1×1 blocks of 32×1"),
+    "a launch where sizes that the user types are alike": (
+        kernel() + "void go(float* A, float* B, float* C) { int m = typed(), n = typed(); dim3 g(m "
+        "/ 8, n / 8); if (m == n) { f<<<g, dim3(8, 8)>>>(A, B, C, n); } }", "multiple=8",
+        "f is correct\n"),
     "a launch by what the user types": (
         kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3(n * p, n * p), '
         "dim3(p, p)>>>(0, 0, 0, n); }", "", "f is correct if launched as guessed: (?s:.*)grid="),
