@@ -214,6 +214,9 @@ INNER = (
 )
 
 # A text, settings, and what the verdicts say.
+OF_STEPS = "#define STEP 32\n" + kernel(
+    MATRICES, "A[p + i * STEP]", "B[p * WB + j]", "C[i * WB + j]", "HA", "WB", "STEP"
+)
 VERDICTS = {
     "a flag that follows from the size": (
         kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
@@ -1050,6 +1053,41 @@ VERDICTS |= {
     "matrices with the names of vectors": (
         kernel("float* x, float* y, float* z, int n", "x[i * n + p]", "y[p * n + j]",
                "z[i * n + j]"), "", "f is correct"),
+    "a step of the grid that is a constant of the file": (
+        f"#define BLOCKS 4\n__global__ void f({SQUARE}) {{ int e = blockIdx.x * 32 + threadIdx.x; "
+        "for (; e < n * n; e += BLOCKS * 32) { float sum = 0; for (int p = 0; p < n; p++) sum += "
+        "A[e / n * n + p] * B[p * n + e % n]; C[e] = sum; } }\nint main() { int n = 1024; "
+        "f<<<BLOCKS, 32>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)4×1×1 blocks of 32×1"),
+    "a launch where sizes that the user types are alike": (
+        kernel() + "void go(float* A, float* B, float* C) { int m = typed(), n = typed(); dim3 g(m "
+        "/ 8, n / 8); if (m == n) { f<<<g, dim3(8, 8)>>>(A, B, C, n); } }", "multiple=8",
+        "f is correct\n"),
+    "a launch by what the user types": (
+        kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3(n * p, n * p), '
+        "dim3(p, p)>>>(0, 0, 0, n); }", "", "f is correct if launched as guessed: (?s:.*)grid="),
+    "a program whose one thread does all": (
+        f"__global__ void f({SQUARE}) {{ for (int e = 0; e < n; e++) {{"
+        f"{BY_ONE_INDEX.format('i', 'e', 'j')}}} void go(int n) {{ f<<<1, 1>>>(0, 0, 0, n); }}", "",
+        "f is correct(?!(?s:.*)A remark)"),
+    "a loop that ends at another number than the matrices have": (
+        "const int HA = 320, WA = 640, WB = 96;\n" + OF_STEPS, "", "not correct(?s:.*)WA = 128"),
+    "a loop that ends at a number without a name": (
+        "const int HA = 320, WB = 96;\n" + OF_STEPS, "", "f is correct(?s:.*)STEP = 32"),
+    "a C of 8 bits": (
+        kernel(SQUARE.replace("float", "signed char"), kind="int"), "", "f is correct"),
+    "a place that is left to fill in": (
+        kernel().replace(ROW, "FIXME"), "", '"FIXME" is undefined\n'),
+    "a mistake of the first block, whatever the grid": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "")
+        + "void go(int n, int* c) { f<<<dim3(c[0], c[1]), dim3(8, 8)>>>(0, 0, "
+        "0, n); }", "", "not correct except where n is a multiple of 8: out of bounds"),
+    "rows of A that are longer than k": (
+        "const int M = 256, N = 512, K = 240, PAD = 16;\nconst int LD = K + PAD;\n"
+        + kernel(MATRICES, "A[i * LD + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
+        "f is correct(?s:.*)K = 80, with rows of A that are 16 elements longer"),
+    "lengths of rows that are one number, of which one name says nothing": (
+        "#define RENS 300\n#define COLS 300\n" + kernel(MATRICES, "A[i * COLS + p]",
+        "B[p * RENS + j]", "C[i * COLS + j]", "RENS", "COLS", "RENS"), "", "f is correct"),
     "a loop to a macro that its program passes": (
         f"#define K 2048\n{rectangular(k='K')}int main() {{ f<<<dim3(4, 4), dim3(16, 16)>>>"
         "(0, 0, 0, 64, 64, K); }", "", "f is correct(?s:.*)to [0-9]*x[0-9]*x128;"),
@@ -1125,6 +1163,22 @@ READ |= {
 }  # fmt: skip
 
 QUESTIONS = {
+    "sizes behind a pointer": (
+        "struct Sizes { int u, v, w, x; };\n" + kernel(f"{MATRICES}, Sizes* d", "A[i * d->u + p]",
+        "B[p * d->v + j]", "C[i * d->v + j + 0 * d->x]", "d->w", "d->v", "d->u"),
+        "instance 'm=d->u' 'n=d->v' 'k=d->w' after"),
+    "a switch of a template": (
+        "template <bool ON> " + kernel().replace("int i", 'static_assert(!ON, "off"); int i'),
+        "Say for instance ON=false after"),
+    "a number beside branches that begin a loop each": (
+        kernel(f"{SQUARE}, int y, float x").replace(
+        "    for", "#if 0\n    for (;;)\n#else\n    for").replace(
+        "sum +=", "\n#endif // 0\n    { sum += y * x *").replace("n + j]);", "n + j]); }"),
+        "f takes x beside its dimensions"),
+    "elements of a fragment by number": (
+        TF32.replace("store_matrix_sync(C + i * n + j, sum, n, mem_row_major);", "for (int e = 0; "
+        "e < 8; e++) C[(i + e / 4 * 8 + threadIdx.x / 4) * n + j + e % 4 * 4 + threadIdx.x % 4] = "
+        "sum.x[e];"), "line 15 takes elements of a fragment by number"),
     "an array of structs": (
         of_structs().replace("const Matrix A", "const Matrix* A").replace("A.", "A[0]."),
         "'const Matrix* A' is an array of such structs"),

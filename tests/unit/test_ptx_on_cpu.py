@@ -185,6 +185,7 @@ def test_an_unknown_instruction_is_named(statement, named, tmp_path):
         ' b : c)\n : "memory");',
         '#define M(x, y) \\\n  __asm__ __volatile__ ( \\\n "mov.b32 %0, %1;" \\\n ::'
         ' "n"(x), \\\n "r"(y) \\\n : "memory" \\\n )',
+        'asm("st.u32 [%0], %1;"\n :\n : "r"(x), "r"(a)\n :);',
         'asm("add.u32 %0, %1, %2;" : "=r"(x) : "r"(a)\n"r"(b));',  # nvcc does without the comma
     ],
 )  # fmt: skip

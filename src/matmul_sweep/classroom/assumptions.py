@@ -40,6 +40,8 @@ BESIDE = re.compile(
     r"|\bclamp\w*(?=\s*\()|\b(?:max|min)(?=\s*\(\s*(?:-128|127)\b)"
     r"|\b(?:__)?(?:expf?|tanhf?|fmaxf?|fminf?|r?sqrtf?|erff?|logf?)(?=\s*\()"
 )
+# An element of a fragment that becomes none of one.
+ELEMENT = re.compile(r"(?:^|[;{})])(?:(?!\.x\s*\[)[^;={}])*=(?!=)[^;]*\.x\s*\[")
 # What makes other numbers of whole ones.
 HOLDS_OTHERS = re.compile(r"_as_(?:float|double|half)\b|\b__half|(?:half2?|bfloat162?|float)\s*\*")
 # A macro that shifts by one of its own arguments.
@@ -62,7 +64,8 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     grid = worst.kind in OF_GRID or "depth" in bench.launch.guessed
     asked = of_grid(bench, where, worst, was_read, shapes) if grid else iter(())
-    asked = chain(of_squares(bench, where, shapes), of_unread(bench, where, shapes), asked)
+    of_text = of_fragments(bench, shapes), of_squares(bench, where, shapes)
+    asked = chain(*of_text, of_unread(bench, where, shapes), asked)
     if not was_read:
         nowhere = right_nowhere(bench.program)
         read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst)
@@ -90,6 +93,9 @@ def of_grid(
         shape = different_sides(bench)  # of which one block does its part
         guessed = right(bench.run(shape, bench.first_block(shape)), whole=False)
     along_z = "depth" in launch.guessed and not own
+    # Every grid has the first block.
+    first = worst.run.launched.grid == (1, 1, 1) and worst.kind != "elements not written"
+    known = known or (first and "block" not in launch.guessed and not deep)
     if (not known if own else guessed or along_z) and not launch.grid and not launch.blocks:
         leaves = "its program's is not known" if own else "no program here launches it"
         leaves = f"fails with a guessed grid, because {leaves}: what is it"
@@ -99,6 +105,15 @@ def of_grid(
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
         one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
         yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")
+
+
+def of_fragments(bench: Bench, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
+    """What cannot be judged of a kernel that is right nowhere: which lane has which elements."""
+    line = Teller.line_of(bench.program, ELEMENT.pattern)
+    if line and "fragment" in bench.program.code and not any(shapes.values()):
+        said = f"line {line} takes elements of a fragment by number, and CUDA does not say which"
+        instead = "lane has which; the CPU has them otherwise than a card: use store_matrix_sync"
+        yield UserError(f"{right_nowhere(bench.program)}: {said} {instead}")
 
 
 def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:

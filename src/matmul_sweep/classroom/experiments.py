@@ -21,9 +21,17 @@ from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.file_launch import ZERO, place_in, zeroes
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
+from matmul_sweep.classroom.launching import (
+    COLUMNS_FIRST,
+    EVERYTHING,
+    LINEAR,
+    PADDED,
+    ROWS_FIRST,
+    Launch,
+)
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.signature import Signature, small_sizes
+from matmul_sweep.classroom.syntax import places_of
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -54,9 +62,9 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 class Run:
     """A launch at a shape, and mostly once more. before: what C held; factors: alpha and beta;
     expected: C in higher precision; wrong: which elements of C are, as far as the launch ended, and
-    wrong_again after the second one; columns: the matrices that were stored by columns; sampled:
-    whether only some of the blocks ran, such as those at the corners of the grid and in its
-    middle."""
+    wrong_again after the second one; columns: the matrices that were stored by columns; padding:
+    that of A; sampled: whether only some of the blocks ran, such as those at the corners of the
+    grid and in its middle."""
 
     shape: Shape
     launch: Launch
@@ -66,6 +74,7 @@ class Run:
     factors: tuple[float, float] = ALONE
     launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
     columns: frozenset[str] = frozenset()
+    padding: int = 0
     sampled: bool = False
     expected: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     wrong: np.ndarray = field(default_factory=lambda: np.empty((0, 0), bool))
@@ -75,7 +84,7 @@ class Run:
         """Row and column of an element of A, B or C, as they are stored."""
         extents = dict(zip("AB", self.shape.inputs, strict=False)) | {"C": self.shape.output}
         if array not in self.columns:
-            return divmod(element, extents[array][1])
+            return divmod(element, extents[array][1] + self.padding * (array == "A"))
         column, row = divmod(element, extents[array][0])
         return row, column
 
@@ -156,7 +165,20 @@ class Bench:
         roles = {old.role: p.role for old, p in zip(built, self.signature.parameters, strict=True)}
         names = shape.__match_args__
         dimensions = tuple(getattr(shape, roles.get(name, name)) for name in names)
-        return Extents(shape.elements, dimensions)
+        a, *others = shape.elements
+        return Extents((a + self.padding * shape.inputs[0][0], *others), dimensions)
+
+    @cached_property
+    def padding(self) -> int:
+        """The elements between two rows of A that belong to none: the kernel has for their length a
+        constant of the file, or a sum with one, that is more than its dimension."""
+        source, kernel, signature = self.program.source, self.program.kernel, self.signature
+        a, k = map(signature.name_of, ("A", signature.row_length("A")))
+        rows = re.findall(r"\*\s*(\w+|\([^()]*[A-Za-z]\w*\s*\))", " ".join(places_of(a, kernel)))
+        sums = (PADDED.fullmatch(source.names.get(one, one)) for one in rows)
+        values = launching.known_values(source, kernel, {})
+        more = (launching.valued(one[2], values) for one in sums if one and one[1] == k in values)
+        return 0 if "A" in signature.columns else next(more, 0) or 0
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
@@ -171,12 +193,15 @@ class Bench:
         fill, times = ("digits", WHOLE) if operation.dtype.startswith("int") else ("uniform", 1)
         seed = self.seed or SEED
         inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
+        if operation.output in ("int8", "int16"):  # which are to hold the sums
+            inputs = tuple(one % 3 - 1 for one in inputs)
         before = np.full(shape.output, self.poison, operation.output)
         if factors != ALONE:
             before = fills.matrix(fill, seed, 2, *shape.output, operation.output)
         columns = self.signature.columns
         stored = [array.T if name in columns else array
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
+        stored[0] = np.pad(stored[0], ((0, 0), (0, self.padding)), "edge")
         launched = self.launch.at(shape, grid)
         work, share = self.cost(shape, launched, apart=not grid)
         seconds = patience * (LAUNCH_SECONDS + share * work / OPERATIONS_A_SECOND)
@@ -192,7 +217,7 @@ class Bench:
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         found = Run(
             shape, self.launch.alone, inputs, done, before, factors, launched, columns,
-            sampled=(bool(grid) and not whole) or share < 1,
+            padding=self.padding, sampled=(bool(grid) and not whole) or share < 1,
         )  # fmt: skip
         thread = plans.Launch((1, 1, 1), (1, 1, 1), launched.shared_bytes)
         if found.endless and launched != thread:  # whose time is that of all threads together
@@ -239,6 +264,15 @@ class Bench:
             return own
         sides = dict(zip(own.__match_args__, own.dimensions, strict=True))
         return type(own)(**small_sizes(sides, self.launch.tile or ()))
+
+    @property
+    def guesses_launch(self) -> bool:
+        """Whether the file launches the kernel by what cannot be read, and no setting says."""
+        launch, own, source = self.launch, self.launch.program, self.program.source
+        told = (own.own, own.far) if own else ()
+        known = launch.grid or launch.blocks or any(one and one.grid and one.block for one in told)
+        unsaid = not known and (own or "block" in launch.guessed)
+        return bool(unsaid) and self.program.kernel.name in source.host.launchers
 
     @property
     def has_one_block(self) -> bool:
@@ -403,6 +437,7 @@ class Bench:
         roundings = shape.terms + (1 if factors == ALONE else 4)
         # TF32 has as many bits as half.
         scale = operation.error_scale(roundings, "tf32" if self.rounds_to else "full")
+        scale *= not operation.sums.startswith("int")  # which are exact
         if self.rounds_to == "bfloat16":
             scale += 2 * DTYPES["bfloat16"].roundoff
         bound = scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
@@ -424,9 +459,10 @@ class Bench:
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         # A block of a kernel that goes over the grid may compute all of the larger C.
-        sizes = PROBES[:1] if launching.strides(self.program.kernel) else PROBES
-        counts = self.launch.blocks or launching.counts_grid(self.program.kernel)
-        code = launching.code_of(self.program.source, self.program.kernel)
+        text = self.program.source, self.program.kernel
+        sizes = PROBES[:1] if launching.strides(*text) else PROBES
+        counts = self.launch.blocks or launching.counts_grid(*text)
+        code = launching.code_of(*text)
         known = self.launch.grid or (own and own.own.grid)
         # A product of a batch may be one of any axis.
         deeper = {"z": (1, 1, 2)} if not known and launching.uses(code, "blockIdx", "z") else {}

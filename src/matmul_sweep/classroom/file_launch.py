@@ -446,7 +446,10 @@ def roles_of(
             text = begins.get(text) or copied(text, around) or text
     known, sides = dict(reversed(roles)), signature.operation.shape.__match_args__
     conditions = (one for found in REFUSES_UNLIKE.findall(around) for one in found.split("||"))
-    same = [(one, known[other]) for one, other in pairs(conditions, "!=") if other in known]
+    before = re.findall(rf"\bif\s*\(([^;{{}}]*)\)\s*\{{?\s*{kernel.name}\s*<", around)
+    alike = pairs((one for found in before for one in found.split("&&")), "==")
+    unlike = pairs(conditions, "!=")
+    same = [(one, known[other]) for one, other in (*unlike, *alike) if other in known]
     left = {*sides} - {*known.values()}
     # The sizes of matrices, or the threads of one block that are the elements of C.
     block = re.findall(rf"\b{kernel.name}\s*<<<\s*1\s*,\s*([^,>]*)>>>", around)

@@ -54,6 +54,7 @@ LADDERS = (
 TYPE_NAMES = {"__nv_bfloat16": re.compile("(?i)bf(?:loat)?16|bgemm"),
               "half": re.compile("(?i)hgemm|half|fp?16"),
               "double": re.compile("(?i)dgemm|double|fp?64")}  # fmt: skip
+PADDED = re.compile(r"\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?")  # a dimension, and more
 BY_WARPS = re.compile(r"threadIdx\s*\.\s*x\s*\)?\s*/")  # whose number along x is counted
 TYPICAL = 16  # of another template's argument
 SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
@@ -153,7 +154,7 @@ class Launch:
         known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known
-        goes_on = strides(program.kernel)
+        goes_on = self.blocks or strides(program.source, program.kernel)
         return replace(known, fixed=far.grid) if goes_on else known
 
 
@@ -242,7 +243,7 @@ def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | 
     told = {one: launch.constants[one] for one in sorted(launch.guessed & launch.constants.keys())}
     given = " ".join(map("=".join, told.items()))
     asked = f"with {given}, which is a guess, {said}. What does the program give"
-    other = {"0": "1"}  # of a switch
+    other = {"0": "1", "true": "false", "false": "true"}  # of a switch
     example = " ".join(f"{k}={other.get(v, '32' if v.isdecimal() else 'double')}"
                        for k, v in told.items())  # fmt: skip
     return question(f"{source.path}: {asked}", example) if told else None
@@ -445,21 +446,27 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     code = code_of(source, kernel)
     if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
         return 1
-    return 0 if uses(code, "blockIdx", "[yz]") else STRIDING_BLOCKS * strides(kernel)
+    goes_on = "gridDim" in kernel.body and strides(source, kernel)
+    return 0 if uses(code, "blockIdx", "[yz]") else STRIDING_BLOCKS * goes_on
 
 
-def strides(kernel: Kernel) -> bool:
-    """Whether a kernel's threads go on by the size of the grid."""
+def strides(source: Source, kernel: Kernel) -> bool:
+    """Whether a kernel's threads go on by the size of the grid, or by that of grid and block as its
+    launch has them."""
     size = r"\bgridDim\s*\.\s*[xyz]\b"
-    names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
+    launch = rf"\b{kernel.name}\s*<<<\s*(\w+)\s*,\s*(\w+)"
+    for x, y in re.findall(launch, source.host.bare):
+        block = rf"(?:{y}|blockDim\s*\.\s*x)"
+        size += rf"|\b{x}\s*\*\s*{block}\b|\b{block}\s*\*\s*{x}\b"
+    names = re.findall(rf"(\w+)\s*=[^=;]*(?:{size})", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     return bool(re.search(rf"\+=[^;{{\[]*(?:{steps})", kernel.body))
 
 
-def counts_grid(kernel: Kernel) -> bool:
+def counts_grid(source: Source, kernel: Kernel) -> bool:
     """Whether a kernel takes a size from the threads of its whole grid."""
     product = r"=\s*(?=[^;,]*\bgridDim)(?:(?:block|grid)Dim\s*\.\s*[xyz]\s*\*?\s*){2}[;,]"
-    return bool(re.search(product, kernel.body)) and not strides(kernel)
+    return bool(re.search(product, kernel.body)) and not strides(source, kernel)
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import EVERYTHING, strides, striding_blocks
+from matmul_sweep.classroom.launching import EVERYTHING, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -97,7 +97,7 @@ def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
     """The mistake of a grid of numbers that is too small for the program's own sizes, which a trial
     has made smaller."""
     program = bench.launch.program
-    if not program or program.follows or strides(program.kernel) or bench.launch.blocks:
+    if not program or program.follows or bench.launch.blocks or bench.launch.fixed:
         return None
     shape, had = program.written_shape, program.own.grid
     if not (shape and had and any(map(operator.lt, had, wanted := bench.launch.covering(shape)))):

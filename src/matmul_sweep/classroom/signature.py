@@ -203,7 +203,7 @@ def signature_of(
         parameters += constants
         numbers = [p.name for p in constants]
     said_too = inner_constant(numbers, sizes, letters, extents, kernel) | by_index | dict(settings)
-    beside_numbers = [] if parameters[-1].position < 0 else constants_said(numbers, sizes, said_too)
+    beside_numbers = constants_said(numbers, sizes, said_too)
     parameters += beside_numbers
     numbers += [p.name for p in beside_numbers]
     if not numbers:
@@ -606,6 +606,14 @@ def rows_of_grid(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str
     rows = {name: value for name, value in known.items() if bare_letter(name) == "m"}
     lacking = {*map(bare_letter, sizes)} & {*"mnk"} == {"n", "k"}
     return rows if lacking and len(rows) == 1 else {}
+
+
+def terms_of_file(sizes: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
+    """The first constant that is k by its name, if those of a kernel are m and n: it may sum up
+    fewer terms."""
+    roles = {one: role_of(one, dict(zip("abc", "ABC", strict=True)), EXTENTS[3]) for one in known}
+    lacking = {roles.get(name) for name in sizes} - {None} == {*"mn"}
+    return dict([one for one in known.items() if lacking and roles[one[0]] == "k"][:1])
 
 
 def without_effect(parameters: Sequence[Parameter], body: str) -> list[Parameter]:

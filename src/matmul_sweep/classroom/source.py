@@ -508,7 +508,8 @@ def launchers_in(folder: Path, source: Source) -> Iterator[Source]:
 
 
 def question(asked: str, answer: str) -> UserError:
-    """What has to be said by a setting, such as this one."""
+    """What has to be said by a setting, such as this one; what a shell would read is quoted."""
+    answer = re.sub(r"(?<!\S)[^\s']*[<>][^\s']*", r"'\g<0>'", answer)
     return UserError(
         f"{asked}? Say for instance {answer} after the file's name, or in a comment "
         f"`// try: {answer}` at its top"

@@ -23,6 +23,12 @@ CONDITION_IN_STRINGS = re.compile(
     re.MULTILINE,
 )
 LOOPS = ("for_statement", "while_statement", "do_statement")
+# Two branches that begin a statement each, whose rest is behind them.
+HEAD = r"[ \t]*(?:for|while|if)\b[^\n{}]*\)[ \t]*\{?[ \t]*\n"
+TWO_HEADS = re.compile(
+    rf"^([ \t]*#[ \t]*if[^\n]*\n{HEAD}[ \t]*#[ \t]*else[^\n]*\n)({HEAD})([ \t]*#[ \t]*endif[^\n]*)",
+    re.MULTILINE,
+)
 # Nodes whose parts are definitions of their own: namespaces, `extern "C"`, parts under a condition.
 CONTAINERS = {
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
@@ -115,6 +121,7 @@ def parse(text: str) -> Node:
     """The root of a source's tree."""
     known = UNKNOWN_WORDS.sub(lambda found: blank(found[0]), text)
     known = CONDITION_IN_STRINGS.sub(lambda found: found[1] + blank(found[2]), known)
+    known = TWO_HEADS.sub(lambda found: blank(found[1]) + found[2] + blank(found[3]), known)
     return PARSER.parse(re.sub(r"[^\x00-\x7f]", "_", known).encode("ascii")).root_node
 
 

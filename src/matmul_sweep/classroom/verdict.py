@@ -40,6 +40,7 @@ from matmul_sweep.classroom.launching import (
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    PADDED,
     ROWS_FIRST,
     known_values,
     launch_of,
@@ -67,6 +68,7 @@ from matmul_sweep.classroom.relaunching import (
 )
 from matmul_sweep.classroom.signature import (
     EXTENTS,
+    TILED,
     Parameter,
     is_flag,
     only_counts,
@@ -74,11 +76,12 @@ from matmul_sweep.classroom.signature import (
     rows_of_grid,
     signature_of,
     small_sizes,
+    terms_of_file,
     with_numbers,
     words_of,
 )
 from matmul_sweep.classroom.source import Source, read, with_launcher
-from matmul_sweep.classroom.syntax import Kernel, fragment_extents
+from matmul_sweep.classroom.syntax import Kernel, fragment_extents, places_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
@@ -303,21 +306,19 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
     values = known_values(source, kernel, own | numbers)
-    tiles, used = fragment_extents(kernel), used_constants(kernel, values)
+    used = used_constants(kernel, values)
+    tiles = fragment_extents(kernel) | padded(source, used)
     # Of a kernel for one tile they are its dimensions.
     sizes = {name: values[name] for name in [one for one in used if one not in tiles] or used}
-    sizes |= rows_of_grid(sizes, {k: v for k, v in values.items() if k not in tiles})
+    other = {k: v for k, v in values.items() if k not in tiles}
+    sizes = rows_of_grid(sizes, other) | terms_of_file(sizes, other) | sizes
     signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(numbers[name]) for name in signature.sizes if name in numbers}
     extents = "*".join(text for one in shared_arrays(kernel) for text in one)  # or their products
     sides = [valued(text, values) or 0 for text in re.split(r"[*+]", extents)]
     small = small_sizes(signature.sizes, sides, source.host.bare) | told
     if small != signature.sizes:
-        # With the sizes of the same value that only the program around it uses.
-        alike = {str(signature.sizes[name]): str(value) for name, value in small.items()}
-        texts = {name: alike[text] for name, text in source.names.items()
-                 if text in alike and role_of(name, {}, EXTENTS[3])}  # fmt: skip
-        texts |= {name: str(value) for name, value in small.items()}
+        texts = made_small(source, kernel, signature.sizes, small)
         template = {one.name for one in kernel.template}
         settings = {k: v for k, v in settings.items() if k not in texts}
         settings |= {k: v for k, v in texts.items() if k in template}
@@ -350,6 +351,30 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
     return Program(source, kernel, signature, launch)
+
+
+def padded(source: Source, sizes: Sequence[str]) -> set[str]:
+    """The constants that are one of the sizes and more, and by their names no dimension of another
+    kind: lengths of rows."""
+    sums = ((name, PADDED.fullmatch(text)) for name, text in source.names.items())
+    found = {name: one[1] for name, one in sums if one and one[1] in sizes}
+    roles = {name: role_of(name, {}, EXTENTS[3]) for name in source.names}
+    return {name for name, base in found.items() if roles[name] in (None, roles.get(base))}
+
+
+def made_small(
+    source: Source, kernel: Kernel, sizes: Mapping[str, int], small: Mapping[str, int]
+) -> dict[str, str]:
+    """The values of dimensions that are made small, and of constants of the same value by which the
+    kernel finds an element, or that are sizes of the program around it."""
+    alike = {str(sizes[name]): str(value) for name, value in small.items()}
+    places = " ".join(text for one in kernel.parameters for text in places_of(one.name, kernel))
+    tiles = " ".join(text for array in shared_arrays(kernel) for text in array)
+    found = {*re.findall(r"\w+", places)} - {*re.findall(r"\w+", tiles)}
+    texts = {name: alike[text] for name, text in source.names.items() if text in alike
+             and (role_of(name, {}, EXTENTS[3])
+                  or (name in found and not TILED & {*words_of(name)}))}  # fmt: skip
+    return texts | {name: str(value) for name, value in small.items()}
 
 
 def with_share(
@@ -624,8 +649,12 @@ def turned(bench: Bench, mistakes: Sequence[Mistake]) -> Bench | None:
 
 
 def covered(bench: Bench) -> str:
-    """How large a C the grid of a program covers that has the same one at every size, in words."""
+    """What to do about a launch that is a guess, or how large a C the grid of a program covers that
+    has the same one at every size, in words."""
     launch, program = bench.launch, bench.launch.program
+    if bench.guesses_launch:
+        example = "block=16x16 grid='(n+15)/16,(m+15)/16'"
+        return f"compare its launch with that below, or say it, for instance {example}"
     if program is None and launch.tile == (1, EVERYTHING) and launch.most[1] < EVERYTHING:
         return f"a block has a row of C, which has at most {launch.most[1]} columns here"
     if program is None or not program.constant or program.own_shape or bench.signature.fixed:

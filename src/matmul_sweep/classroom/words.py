@@ -149,6 +149,8 @@ def headline(verdict: Verdict) -> str:
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
         said = "is correct" + " as its program launches it" * bool(verdict.rule)
+        guess = " if launched as guessed: its program's launch cannot be read"
+        said += guess * bool(verdict.bench and verdict.bench.guesses_launch)
         return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
@@ -203,13 +205,15 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
         origin = f"as in line {launch.program.own.lines[0]}{launch.program.of}"
         origin += ", with a guessed grid, because its own is not known at this shape" * (not known)
     guessed = guesses(verdict)
-    more = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
-    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{more}."
+    guessed = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
+    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{guessed}."
     if not known and not launch.grid:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
     sizes = {signature.name_of(role): getattr(shape, role) for role in names}
-    yield f"{shape} is {', '.join(f'{name} = {size}' for name, size in sizes.items())}."
+    a, more = signature.name_of("A"), verdict.bench.padding
+    longer = f", with rows of {a} that are {more} elements longer" if more else ""
+    yield f"{shape} is {', '.join(f'{name} = {size}' for name, size in sizes.items())}{longer}."
     if vain := [p.name for p in signature.parameters if p.pointer and p.role.startswith(UNUSED)]:
         yield f"It gets anything for {' and '.join(vain)}, on which C does not depend."
 

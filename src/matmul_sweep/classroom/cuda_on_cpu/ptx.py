@@ -73,15 +73,17 @@ def split(text: str, start: int, separator: str) -> list[str]:
 def call_of(sections: list[str]) -> str:
     """The call that a statement's template, outputs, inputs and clobbers make."""
     words = [sections[0]] if sections else []
-    for direction, section in zip(("output", "input"), sections[1:3], strict=False):
-        commas = NO_COMMA.sub("),", section)
-        for operand in split(f"{commas})", 0, ",") if section.strip(" \\\n\t") else ():
+    for i, section in enumerate(sections[1:]):
+        direction, commas = ("output", "input")[i > 0], NO_COMMA.sub("),", section)
+        operands = split(f"{commas})", 0, ",") if i < 2 and section.strip(" \\\n\t") else ()
+        if not operands:
+            words[-1] += "".join(re.findall(r"\\?\n", section))  # so that lines stay
+        for operand in operands:
             found = OPERAND.fullmatch(operand)
             if found is None:
                 return ""
             words.append(f"{found[1]}::cuda_on_cpu::ptx::{direction}{found[2]}")
-    kept = "".join(re.findall(r"\\?\n", "".join(sections[3:])))  # so that lines stay
-    return f"CUDA_ON_CPU_PTX({','.join(words)}{kept})" if words else ""
+    return f"CUDA_ON_CPU_PTX({','.join(words)})" if words else ""
 
 
 def unknown_instruction(report: str) -> str | None:
