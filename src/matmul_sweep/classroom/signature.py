@@ -592,10 +592,11 @@ def refuse_undefined(source: Source, kernel: Kernel, where: str) -> None:
 def constants_said(
     numbers: Sequence[str], sizes: Mapping[str, int], settings: Mapping[str, str]
 ) -> list[Parameter]:
-    """The constants of the file, or numbers, that settings say beside a kernel's own numbers."""
-    said = {settings.get(role, ""): role for role in ("m", "n", "k")}
-    names = {text if text in sizes else role: sizes.get(text) or int(text)
-             for text, role in said.items() if text in sizes or text.isdecimal()}  # fmt: skip
+    """The constants of the file that settings say beside a kernel's own numbers, or the numbers, if
+    those are no constants."""
+    said, own = {settings.get(role, ""): role for role in ("m", "n", "k")}, {*numbers} - {*sizes}
+    names = {text if text in sizes else role: sizes.get(text) or int(text) for text, role
+             in said.items() if text in sizes or (own and text.isdecimal())}  # fmt: skip
     return [Parameter(name, "int", False, True, value=value)
             for name, value in names.items() if numbers and name not in numbers]  # fmt: skip
 
