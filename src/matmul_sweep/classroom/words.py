@@ -149,8 +149,8 @@ def headline(verdict: Verdict) -> str:
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
         said = "is correct" + " as its program launches it" * bool(verdict.rule)
-        guess = " if launched as guessed: its program's launch cannot be read"
-        said += guess * bool(verdict.bench and verdict.bench.guesses_launch)
+        if verdict.bench and verdict.bench.guesses_launch:
+            said = "is correct if launched as guessed: its program's launch cannot be read"
         return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
