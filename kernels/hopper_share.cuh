@@ -53,7 +53,7 @@ struct HopperShare {
     template <class Store>
     static __device__ __forceinline__ void consume_parts(typename Tile::Ring& ring, Schedule& schedule,
                                                          Part (&parts)[2], const typename Tile::Inputs& in, int m, int n,
-                                                   Left left, Store store)
+                                                         Left left, Store store)
     {
         const bool served = Tile::serves();
         const auto leave = [&](int stage) {
