@@ -112,6 +112,12 @@ class Kernel:
         return bool(re.search(rf"\b(?!return\b)[A-Za-z_]\w*\s+{name}\s*[=;,{{\[]", self.body))
 
     @property
+    def loop_ends(self) -> set[str]:
+        """The names below which the counters of its `for` loops stay."""
+        heads = re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", self.body)
+        return {*re.findall(r"<\s*([A-Za-z_]\w*)", " ".join(heads))}
+
+    @property
     def path(self) -> str:
         """Its name as code outside its namespaces writes it."""
         return self.scope + self.name
