@@ -160,7 +160,7 @@ def test_a_struct_whose_members_are_rounded_up_has_multiples():
 
 @pytest.mark.parametrize(
     ("passed", "wanted"),
-    [("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
+    [("0", "0"), ("64", "64"), ("m * k", "m*k"), ("(n + 15) / 16", "(n+15)/16"), ("k / 32", "k/32"),
      ("sms()", ""), ("m + n + k", ""), ("p->r * n", "")],
 )  # fmt: skip
 def test_what_is_passed_beside_the_dimensions_follows_from_them(passed, wanted):
