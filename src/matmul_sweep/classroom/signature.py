@@ -212,9 +212,7 @@ def signature_of(
     again = next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[same.get(p.name, p.name)]) for p in parameters]
-    sides = {*re.findall(r"\[\s*(\w+)", kernel.body)}  # of arrays
-    known = sizes.keys() if beside_numbers else sizes.keys() & kernel.loop_ends - sides
-    passed = passed_constants(source, kernel, known) if known else {}
+    passed = passed_constants(source, kernel, sizes.keys(), any_of_them=bool(beside_numbers))
     parameters = [replace(p, value=p.value or sizes.get(passed.get(p.position, ""), 0))
                   for p in parameters]  # fmt: skip
     signature = Signature(
@@ -255,9 +253,15 @@ def packed(
     return UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
 
 
-def passed_constants(source: Source, kernel: Kernel, known: Set[str]) -> dict[int, str]:
-    """Those of the constants that the program's launch passes, by the parameter's position."""
-    own = Host(source, kernel, {}).launch()
+def passed_constants(
+    source: Source, kernel: Kernel, sizes: Set[str], any_of_them: bool
+) -> dict[int, str]:  # fmt: skip
+    """Those of the constants that the program's launch passes, by the parameter's position: any, or
+    those at which a loop of the kernel ends, and which are no side of an array."""
+    sides = {*re.findall(r"\[\s*(\w+)", kernel.body)}
+    ends = {*re.findall(r"<\s*(\w+)", kernel.conditions)} - sides
+    known = sizes if any_of_them else sizes & ends
+    own = Host(source, kernel, {}).launch() if known else None
     return {i: text for i, text in enumerate(own.arguments if own else ()) if text in known}
 
 
@@ -540,12 +544,12 @@ def inner_constant(
 ) -> dict[str, str]:  # fmt: skip
     """What k is, of a kernel whose numbers are m and n by their names: the constant of the file
     that ends a loop, the only one, if none of them does; of constants the only one that does."""
-    ends = {*sizes, *numbers} & kernel.loop_ends
+    ends = {*sizes, *numbers} & {*re.findall(r"<\s*(\w+)", kernel.conditions)}
     named = {role_of(name, letters, extents) or "": name for name in numbers}
     if "B" not in extents or named.keys() != {"m", "n"} or len(numbers) > 2 or len(ends) != 1:
         return {}
-    free = ends.isdisjoint(numbers)
-    own = named if {*numbers} <= {*sizes} and not free else {}
+    free = {*numbers}.isdisjoint(re.findall(r"\w+", kernel.conditions))
+    own = named if {*numbers} <= {*sizes} and ends <= {*numbers} else {}
     return own | {"k": ends.pop()} if own or free else {}
 
 
@@ -574,7 +578,7 @@ def by_index_of_rows(
 def refuse_undefined(source: Source, kernel: Kernel, where: str) -> None:
     """Raises UserError for a name in capitals at which a loop of a kernel ends, and which no text
     here defines, if the file includes a header that is not here."""
-    ends = [one for one in sorted(kernel.loop_ends) if one.isupper()]
+    ends = re.findall(r"<\s*([A-Z][A-Z\d_]*)\b", kernel.conditions)
     known = source.names.keys() | {one.name for one in kernel.template}
     unknown = [one for one in ends if one not in known and not kernel.declares(one)]
     if unknown and source.left_out:

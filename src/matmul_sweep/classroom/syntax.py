@@ -112,10 +112,9 @@ class Kernel:
         return bool(re.search(rf"\b(?!return\b)[A-Za-z_]\w*\s+{name}\s*[=;,{{\[]", self.body))
 
     @property
-    def loop_ends(self) -> set[str]:
-        """The names below which the counters of its `for` loops stay."""
-        heads = re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", self.body)
-        return {*re.findall(r"<\s*([A-Za-z_]\w*)", " ".join(heads))}
+    def conditions(self) -> str:
+        """The conditions of its `for` loops."""
+        return " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", self.body))
 
     @property
     def path(self) -> str:
