@@ -223,9 +223,6 @@ VERDICTS = {
     if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);
     else g<<<n, dim3(4, 4)>>>(0, 0, 0, n); }
 int main() { go(64); }""", "kernel=f", "f is correct(?s:.*)multiples of 4 only"),
-    "a matrix whose t is no transposition": (
-        rectangular(parameters=SHAPE.replace("B,", "t_B,"), b="t_B[p * n + j]"), "block=8x8",
-        "f is correct"),
     "extents that are handed on": (
         tiled("y = threadIdx.y, x = threadIdx.x") + """void go(dim3 grid, dim3 block, int n)
     { f<<<grid, block>>>(0, 0, 0, n); }
@@ -526,21 +523,22 @@ void go(float* A, float* B, float* C, int n)
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
-    "a sum that is launched beside a product": (f"{kernel()}__global__ void g({SQUARE}, int m) {{ "
-        f"int i = {ROW}; if (i < n * m) C[i] = A[i] + B[i]; }}\n"
-        f"void run({SQUARE}) {{ g<<<n, n>>>(A, B, C, n, n); }}", "",
-        r"\A(?!(?s:.*)\bg\b)(?s:.*)f is correct"),
+    "a scan, a sum and a convolution that are launched beside a product": (
+        SCAN + kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k",
+        name="g", b="kernel[p % k]") + f"__global__ void h({SQUARE}, int m) {{ int i = {ROW}; "
+        f"if (i < n * m) C[i] = A[i] + B[i]; }}\n{RUN_SCAN}void run({SQUARE}) {{ "
+        "g<<<n, n>>>(A, B, C, n, 3); h<<<n, n>>>(A, B, C, n, n); }", "",
+        r"\A(?!(?s:.*)\b(?:scan|g|h)\b)[^\n]*f is correct"),
     "dimensions of one kernel of several": (
         kernel() + kernel(f"{MATRICES}, int q, int r, int s, int t", name="g"), "",
         "f is correct(?s:.*)which is which(?s:.*)instance kernel=g m=q n=r(?s:.*)try: kernel=g"),
     "a launch before its kernel": (
         OWN_SIZES + kernel(), "", "does not compile: line 1: it launches f before that is"),
-    "a kernel that is declared before its launch": (
-        f"__global__ void f({SQUARE});\n" + OWN_SIZES + kernel(), "", "f is correct"),
     "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
         "(0,", "(a.p,"), "", "matrix of the host, line 9(?s:.*)passes a.p, which"),
-    "a copy that says the wrong direction": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
-        "0, n", "d, n"), "", "f is correct"),
+    "a copy that says the wrong direction, and a kernel that is declared before its launch": (
+        f"__global__ void f({SQUARE});\n" + OWN_SIZES.replace("f<<<", COPIED).replace("0, n", "d, n")
+        + kernel(), "", "f is correct"),
     "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
         "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
     "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
@@ -617,8 +615,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
                               r"f is correct(?s:.*)blocks of 32×1×1 threads(?!(?s:.*)guess)"),
     "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
-    "a scan that is launched": (
-        SCAN + kernel() + RUN_SCAN, "", r"\A[^\n]*f is correct(?!(?s:.*) scan)"),
     "an edge that lets one more in, which a grid of literals hides": (
         kernel().replace("i >= n ||", "i > n ||") + OWN_SIZES, "",
         "f is correct as its program launches it(?s:.*)elsewhere it is wrong: out of bounds"),
@@ -710,9 +706,10 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "an input that is called a result": (kernel(
         "float* result, float* B, float* other, int n", "result[i * n + p]", c="other[i * n + j]"),
         "", "f is correct"),
-    "dimensions that are called lengths of rows": (rectangular(
-        parameters=f"{MATRICES}, int lda, int ldb, int ldc", a="A[i * ldb + p]", m="lda", n="ldc",
-        b="B[p * ldc + j]", c="C[i * ldc + j]", k="ldb"), "", "f is correct(?s:.*)k=ldb"),
+    "dimensions that are called lengths of rows, and a t that is no transposition": (rectangular(
+        parameters="const float* A, const float* t_B, float* C, int lda, int ldb, int ldc",
+        a="A[i * ldb + p]", b="t_B[p * ldc + j]", c="C[i * ldc + j]", m="lda", n="ldc", k="ldb"),
+        "", r"f is correct(?s:.*)\(m=lda n=ldc k=ldb\)"),
     "names of another file": (
         kernel(k="n * DEPTH", m="WIDTH", head="template <int S> __global__"), "",
         'does not compile: line 4: .*"WIDTH" is undefined; if another file .*WIDTH=16 DEPTH=16'),
@@ -925,10 +922,6 @@ VERDICTS |= {
     "two kernels of one name": (
         f"{kernel()}template <int T> {kernel()}", "T=2 block=8x8",
         "f is correct(?s:.*)Not judged: f of line 1: line 9 has another of this name"),
-    "a convolution beside a product": (
-        kernel() + kernel("const float* A, const float* kernel, float* C, int n, int k", name="g",
-        b="kernel[p % k]") + "void go(int n) { f<<<n, n>>>(0, 0, 0, n); g<<<n, n>>>(0, 0, 0, n, 3);"
-        " }", "", "^(?!(?s:.*)g is)"),
     "a grid that is known at squares alone": (
         f"""#define N 6
 __global__ void f({MATRICES}, int rows, int cols) {{
