@@ -537,8 +537,8 @@ void go(float* A, float* B, float* C, int n)
     "a matrix of the host": (kernel() + OWN_SIZES.replace("f<<<", COPIED).replace(
         "(0,", "(a.p,"), "", "matrix of the host, line 9(?s:.*)passes a.p, which"),
     "a copy that says the wrong direction, and a kernel that is declared before its launch": (
-        f"__global__ void f({SQUARE});\n" + OWN_SIZES.replace("f<<<", COPIED).replace("0, n", "d, n")
-        + kernel(), "", "f is correct"),
+        f"__global__ void f({SQUARE});\n{OWN_SIZES}{kernel()}".replace("f<<<", COPIED).replace(
+        "0, n", "d, n"), "", "f is correct"),
     "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
         "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
     "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
