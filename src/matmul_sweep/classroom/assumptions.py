@@ -26,6 +26,7 @@ MISREAD = {
     "elements not written", "wrong result", "wrong result stored",
 }  # fmt: skip
 OF_GRID = {"elements not written", "out of bounds", "race", "wrong result stored"}
+RIGHT_NOWHERE = "is correct at none of the shapes tried"
 WIDE = 64  # of a tile, that shapes are as large as
 # Words of A and of B, which tell them from an input and its weights, whose layout is anybody's.
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
@@ -61,21 +62,18 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     was_read = (worst.kind in OF_LAUNCH and not unsure) or any(
         fine and min(shape.dimensions) > 1 and tells(shape) for shape, fine in shapes.items()
     )
-    where = f"{bench.program.source.path}: {bench.program.kernel.name}"
     grid = worst.kind in OF_GRID or "depth" in bench.launch.guessed
-    asked = of_grid(bench, where, worst, was_read, shapes) if grid else iter(())
-    of_text = of_fragments(bench, shapes), of_squares(bench, where, shapes)
-    asked = chain(*of_text, of_unread(bench, where, shapes), asked)
+    asked = [of_fragments(bench, shapes), of_squares(bench, shapes), of_unread(bench, shapes)]
+    asked += [of_grid(bench, worst, was_read, shapes)] * grid
     if not was_read:
-        nowhere = right_nowhere(bench.program)
-        read = of_launch(bench, nowhere, worst.kind), of_reading(bench, nowhere, worst)
-        asked = chain(asked, of_numbers(bench, where, worst.kind), *read)
-    return next(asked, None)
+        of_kind = (ask(bench, worst.kind) for ask in (of_numbers, of_launch))
+        asked += [*of_kind, of_reading(bench, worst)]
+    return next(chain(*asked), None)
 
 
 def of_grid(
-    bench: Bench, where: str, worst: Mistake, was_read: bool, shapes: Mapping[Shape, object]
-) -> Iterator[UserError]:  # fmt: skip
+    bench: Bench, worst: Mistake, was_read: bool, shapes: Mapping[Shape, object]
+) -> Iterator[UserError]:
     """Questions about the grid: that of a program which launches the kernel with one that cannot
     be read, at least along z, or of none; how large C is, if a program launches others, and this
     one has one block; and the block, if none that is tried computes its part of C."""
@@ -100,11 +98,12 @@ def of_grid(
         leaves = "its program's is not known" if own else "no program here launches it"
         leaves = f"fails with a guessed grid, because {leaves}: what is it"
         yield question(
-            f"{where} {leaves}", f"grid='(n+{x - 1})/{x},(m+{y - 1})/{y}{',k/32' * along_z}'"
+            f"{program.where} {leaves}",
+            f"grid='(n+{x - 1})/{x},(m+{y - 1})/{y}{',k/32' * along_z}'",
         )
     if was_read and not own and program.source.launchers and "blockIdx" not in program.kernel.body:
         one = f"takes no blockIdx, and is right in one block of {x}×{y} threads: how large is C"
-        yield question(f"{where} {one}", f"most_rows={y} most_columns={x}")
+        yield question(f"{program.where} {one}", f"most_rows={y} most_columns={x}")
 
 
 def of_fragments(bench: Bench, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
@@ -113,10 +112,10 @@ def of_fragments(bench: Bench, shapes: Mapping[Shape, object]) -> Iterator[UserE
     if line and "fragment" in bench.program.code and not any(shapes.values()):
         said = f"line {line} takes elements of a fragment by number, and CUDA does not say which"
         instead = "lane has which; the CPU has them otherwise than a card: use store_matrix_sync"
-        yield UserError(f"{right_nowhere(bench.program)}: {said} {instead}")
+        yield UserError(f"{bench.program.where} {RIGHT_NOWHERE}: {said} {instead}")
 
 
-def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
+def of_squares(bench: Bench, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
     """A question about a kernel that is right at square shapes and leaves a size unused: a struct
     brings them all along. Which its program has is not known."""
     program, signature, (x, y, _) = bench.program, bench.signature, bench.launch.block
@@ -127,10 +126,11 @@ def of_squares(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iter
     if left and squares and own and not own.own_shape:
         said = " ".join(f"{role}={signature.name_of('m')}" for role in roles)
         said += f" most_rows={y} most_columns={x}" * own.one_block
-        yield question(f"{where} is right at square shapes: which does its program have", said)
+        asked = "is right at square shapes: which does its program have"
+        yield question(f"{program.where} {asked}", said)
 
 
-def of_unread(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
+def of_unread(bench: Bench, shapes: Mapping[Shape, object]) -> Iterator[UserError]:
     """A question about a number that the kernel never reads, and that trial took for a dimension,
     if the kernel is right wherever this is as long as another one."""
     signature, body = bench.signature, bench.program.kernel.body
@@ -140,13 +140,13 @@ def of_unread(bench: Bench, where: str, shapes: Mapping[Shape, object]) -> Itera
                     for shape, fine in shapes.items())  # fmt: skip
         if alike and not re.search(rf"\b{names[one]}\b", body):
             said = names | {one: names[other]}
-            asked = f"{where} never reads {names[one]}, and is right where it is {names[other]}"
-            yield question(f"{asked}: is it so", " ".join(map("=".join, said.items())))
+            asked = f"never reads {names[one]}, and is right where it is {names[other]}: is it so"
+            yield question(f"{bench.program.where} {asked}", " ".join(map("=".join, said.items())))
 
 
-def of_numbers(bench: Bench, where: str, kind: str) -> Iterator[UserError]:
+def of_numbers(bench: Bench, kind: str) -> Iterator[UserError]:
     """Questions about which number is which dimension, if the file has a product at all."""
-    signature, source = bench.signature, bench.program.source
+    signature, source, where = bench.signature, bench.program.source, bench.program.where
     if not source.likely_products and (signature.operation.symmetric or not are_plain(bench)):
         yield UserError(f"{source.path}: no kernel in it looks like a product of two matrices")
     if shift := shifted_by(bench.program):
@@ -170,10 +170,10 @@ def shifted_by(program: Program) -> str:
     return next(filter(None, told.groups()), "") if told else ""
 
 
-def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
+def of_launch(bench: Bench, kind: str) -> Iterator[UserError]:
     """Questions about numbers of a template and macros, the block, and its part of C."""
     program, launch, own = bench.program, bench.launch, bench.program.in_file
-    said = nowhere.removeprefix(f"{program.source.path}: ")
+    said = f"{program.kernel.name} {RIGHT_NOWHERE}"
     numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
     if numbers and not launch.possible:
         yield from filter(None, [question_of_guess(program.source, launch, said)])
@@ -188,19 +188,13 @@ def of_launch(bench: Bench, nowhere: str, kind: str) -> Iterator[UserError]:
         yield question_of_block(program)
     if bench.signature.open_rows and not (program.launch.tile or bench.own_shape):
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
-        yield question(f"{nowhere}. {part}", "tile=32x32")
-
-
-def right_nowhere(program: Program) -> str:
-    """How questions begin about a kernel that is right nowhere."""
-    where = f"{program.source.path}: {program.kernel.name}"
-    return f"{where} is correct at none of the shapes tried"
+        yield question(f"{program.where} {RIGHT_NOWHERE}. {part}", "tile=32x32")
 
 
 def of_macros(program: Program) -> Iterator[UserError]:
     """The question about macros that a build may change, of what is right nowhere."""
     if given := " ".join(map("=".join, open_macros(program).items())):
-        asked = f"{right_nowhere(program)} with {given}, which a build may change: to what"
+        asked = f"{program.where} {RIGHT_NOWHERE} with {given}, which a build may change: to what"
         yield question(asked, given)
 
 
@@ -212,9 +206,10 @@ def open_macros(program: Program) -> dict[str, str]:
             if name in words & known.keys() and not one.fixes(name)}  # fmt: skip
 
 
-def of_reading(bench: Bench, nowhere: str, worst: Mistake) -> Iterator[UserError]:
+def of_reading(bench: Bench, worst: Mistake) -> Iterator[UserError]:
     """Questions about what is computed: what is no plain product, which matrix is which."""
     program, signature, operation = bench.program, bench.signature, bench.signature.operation
+    nowhere = f"{program.where} {RIGHT_NOWHERE}"
     coded = operation.dtype == "int8" and not operation.output.startswith("int")
     if coded or (operation.dtype.startswith("int") and HOLDS_OTHERS.search(program.code)):
         yield UserError(f"{nowhere}: its {operation.dtype} seem to be codes of other numbers")
@@ -259,5 +254,5 @@ def storage(bench: Bench, words: str, setting: str) -> UserError | None:
     says = SAYS_TRANSPOSED.search(bench.program.source.text)
     if are_plain(bench) and (bench.signature.operation.symmetric or not says):  # all say AᵀA
         return None
-    asked = f"{bench.program.source.path}: {bench.program.kernel.name} is right if {words}"
-    return question(f"{asked}: is it made for that", setting)
+    asked = f"{bench.program.where} is right if {words}: is it made for that"
+    return question(asked, setting)

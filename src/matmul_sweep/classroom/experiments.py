@@ -133,17 +133,16 @@ class Run:
 @dataclass(frozen=True)
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
-    tile. narrow: whether sums may be of C's own type, if that is the shorter one. cleared: whether
-    C holds zeros before a launch, although no program in the file sees to that. dirty: whether it
-    does not, although one does. built: the signature for which the executable was compiled, if the
-    program's is another by now. squares: whether only square shapes are tried."""
+    tile. narrow: whether sums may be of C's own type, if that is the shorter one. zeros:
+    whether C holds them before a launch, whatever the program in the file sees to. built: the
+    signature for which the executable was compiled, if the program's is another by now.
+    squares: whether only square shapes are tried."""
 
     program: Program
     executable: Path
     launch: Launch
     probes: tuple[Run, ...] = ()
-    cleared: bool = False
-    dirty: bool = False
+    zeros: bool | None = None
     built: Signature | None = None
     seed: int | None = None  # of strict grading
     narrow: bool = False
@@ -390,11 +389,11 @@ class Bench:
     @property
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches, or its caller has to."""
-        if self.dirty:
-            return False
+        if self.zeros is not None:
+            return self.zeros
         program = self.program.in_file
         said = zeroes(self.program.source.host, program.text_of_c if program else "")
-        return ((self.adds or self.reads_c) and (self.cleared or said)) or self.is_given_zeros
+        return ((self.adds or self.reads_c) and said) or self.is_given_zeros
 
     @property
     def is_given_zeros(self) -> bool:

@@ -9,6 +9,8 @@ from functools import cached_property
 from itertools import combinations_with_replacement, product
 from typing import Any
 
+from tree_sitter import Node
+
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
@@ -74,7 +76,7 @@ class FileLaunch:
     def with_alike(self) -> "FileLaunch":
         """The same where variables that begin as the same number as the only size are that size, if
         nothing else of the grid is, or as a side of a grid that is square."""
-        begins = self.source.constants_of(self.source.launchers.get(self.kernel.name))
+        begins = self.source.constants_of(self.function)
         values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
         alike = tuple((name, "m") for name, value in begins.items() if value in values)
         own, far = self.own.grid, self.far.grid if self.far else None
@@ -104,6 +106,16 @@ class FileLaunch:
         found = Host(self.source, self.kernel, sizes).launch()
         return found if found and found.template == self.own.template else None
 
+    @property
+    def function(self) -> Node | None:
+        """The function that launches."""
+        return self.source.launchers.get(self.kernel.name)
+
+    @property
+    def around(self) -> str:
+        """Its text."""
+        return text_of(self.function, self.source.bare)
+
     def place(self, line: int) -> tuple[int, str]:
         """A line of the program in the kernel's file; if it lies in another one, 0, and which."""
         return (0, f" (line {line}{self.of})") if self.of else (line, "")
@@ -117,13 +129,12 @@ class FileLaunch:
 
     def padded(self, text: str) -> int:
         """Of which a variable of the program, or a member, begins as a multiple."""
-        function = self.source.launchers.get(self.kernel.name)
         of_member = rf"(?<![\w.>]){re.escape(text)}\s*=([^;=]+);" if "." in text else "$^"
-        set_to = re.search(of_member, text_of(function, self.source.bare))
-        begins = set_to[1] if set_to else self.source.constants_of(function).get(text, "")
+        set_to = re.search(of_member, self.around)
+        begins = set_to[1] if set_to else self.source.constants_of(self.function).get(text, "")
         names = re.findall(r"[A-Za-z_][\w.>-]*\b(?!\s*\()", begins)
         free = [one for one in names if one not in self.source.names]
-        values = [Host(self.source, self.kernel, {one: size}).read(begins, function)
+        values = [Host(self.source, self.kernel, {one: size}).read(begins, self.function)
                   for one in free[:1] for size in OTHERS]  # fmt: skip
         whole = [one for one in values if isinstance(one, int)]
         return math.gcd(*whole) if values and len(whole) == len(values) else 1
@@ -131,14 +142,12 @@ class FileLaunch:
     @property
     def refuses_unknown(self) -> bool:
         """Whether the program goes on with multiples only of what the file does not say."""
-        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
-        return self.allowed[1] == 1 and bool(REFUSES_OTHERS.search(around))
+        return self.allowed[1] == 1 and bool(REFUSES_OTHERS.search(self.around))
 
     @property
     def for_edges(self) -> str:
         """The kernel that the same function launches for what this one leaves of C, or nothing."""
-        around = self.source.launchers
-        found = (one for one in around if around[one] == around.get(self.kernel.name))
+        found = (one for one, at in self.source.launchers.items() if at == self.function)
         return next(filter(FOR_EDGES.search, found), "")
 
     @cached_property
@@ -274,8 +283,7 @@ class FileLaunch:
         what cudaMalloc gave; or nothing."""
         code, host = self.source.bare, set[str]()
         allocated = {*map(variable, re.findall(r"\bcudaMalloc\w*\s*\(([^,;]+)", code))}
-        around = text_of(self.source.launchers.get(self.kernel.name), code)
-        for to, of in re.findall(rf"{COPY}([^,;]+),([^,;]+),[^;]*Host", around):
+        for to, of in re.findall(rf"{COPY}([^,;]+),([^,;]+),[^;]*Host", self.around):
             both = {variable(to), variable(of)}
             host |= both if both & allocated else set()
         found = (text for p, text, _ in passed(self.signature, self.own) if p.role in {*"ABC"})
@@ -287,17 +295,14 @@ class FileLaunch:
         """What the launch passes for C; of a tensor, its name."""
         text = {p.role: text for p, text, _ in passed(self.signature, self.own)}.get("C", "")
         tensor = re.search(r"(\w+)\s*\.\s*data_ptr\b", text)
-        around = text_of(self.source.launchers.get(self.kernel.name), self.source.bare)
-        return tensor[1] if tensor else copied(text, around) or text
+        return tensor[1] if tensor else copied(text, self.around) or text
 
     @property
     def is_given_c(self) -> bool:
         """Whether the function that launches is given C in a file that allocates and clears
         nothing: who calls it may have cleared C."""
-        code = self.source.bare
-        head = text_of(self.source.launchers.get(self.kernel.name), code).partition("{")[0]
-        own = re.search("cudaM(?:alloc|emset)", code)
-        return not own and self.text_of_c in re.findall(r"\w+", head)
+        own = re.search("cudaM(?:alloc|emset)", self.source.bare)
+        return not own and self.text_of_c in re.findall(r"\w+", self.around.partition("{")[0])
 
     def refusal(self, launched: Launched, axes: str = "z") -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words

@@ -548,8 +548,7 @@ class Host:
     def value_assignment_expression(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = text_of(node.child_by_field_name("operator"), self.text)
-        listed = right is not None and right.type in LISTS
-        value = extents_of(self.list_of(right)) if listed else self.value(right)
+        value = self.value(right)
         if sign != "=":
             before = self.value(left)
             known = before is not None and value is not None
@@ -574,7 +573,10 @@ class Host:
         return None
 
     def value_compound_literal_expression(self, node: Node) -> Value:
-        return extents_of(self.list_of(node.child_by_field_name("value")))
+        return self.value(node.child_by_field_name("value"))
+
+    def value_initializer_list(self, node: Node) -> Value:
+        return extents_of(self.list_of(node))
 
     def list_of(self, node: Node | None) -> list[Value]:
         parts = node.named_children if node else []
@@ -697,10 +699,7 @@ class Host:
     def record(self, node: Node, mark: Node, template: Sequence[str]) -> None:
         configuration = [one for one in mark.named_children if one.type != "comment"]
         arguments = texts(node.child_by_field_name("arguments"), self.text)
-        grid, block, *more = (
-            extents_of(self.list_of(one)) if one.type in LISTS else self.value(one)
-            for one in configuration
-        )  # fmt: skip
+        grid, block, *more = map(self.value, configuration)
         frame, line = self.frames[-1], self.line_in_file(line_of(node))
         written = [*(text_of(one, self.text) for one in configuration[:3]), ""]
         shared = more[0] if more else 0

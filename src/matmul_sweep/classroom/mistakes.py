@@ -26,7 +26,7 @@ OF_LAUNCH = {  # or what another launch mends
     "matrix of the host": "",
     "too many blocks": "",
     "too much shared memory": "",
-    "grid too small": "",
+    "grid too small": "round up: (n + T - 1) / T blocks for n elements, T of them in a block",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
     "the other way round: give the grid in this order",
     "too little shared memory": "ask for all that the kernel uses",

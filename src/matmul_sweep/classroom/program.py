@@ -20,7 +20,7 @@ from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
 from matmul_sweep.classroom.launching import Launch, question_of_guess
 from matmul_sweep.classroom.signature import ADDEND, BATCH, LEADING, UNUSED, Parameter, Signature
-from matmul_sweep.classroom.source import OF_CUDA, Include, Source
+from matmul_sweep.classroom.source import OF_CUDA, Include, Source, without
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
@@ -64,6 +64,11 @@ class Program:
     launch: Launch
     macros: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def where(self) -> str:
+        """The file and the kernel, as questions begin."""
+        return f"{self.source.path}: {self.kernel.name}"
+
     @cached_property
     def in_file(self) -> FileLaunch | None:
         """The kernel's launch in its file, which settings may replace."""
@@ -91,7 +96,8 @@ class Program:
         headers = {one.path.resolve(): one for one in self.needed if one is not self.source}
 
         def inlined(source: Source) -> str:
-            text = source.without(self.needed[source], lambda one: one.beside or drops(one))
+            gone = [one.node for one in source.includes if one.beside or drops(one)]
+            text = without(self.needed[source], gone)
             parts, start, row = list[str](), 0, 0
             for one in source.includes:
                 if header := headers.pop(one.beside.resolve(), None) if one.beside else None:

@@ -19,8 +19,6 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 MOST_RUNS = 6  # of those that went wrong, all of which have to be mended
 SLICES = (2, 3, 4, 8)  # blocks along z
 
-ROUND_UP = "round up: (n + T - 1) / T blocks for n elements, T of them in a block"
-
 Change = Callable[[plans.Launch, Shape], plans.Launch]
 Told = Callable[[plans.Launch, plans.Launch], str]
 
@@ -105,7 +103,7 @@ def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
     line, where = program.place(program.own.lines[1])
     grids = ("×".join(map(str, one)) for one in (had, wanted))
     what = "the program launches {} blocks, where its own size wants {}".format(*grids) + where
-    return Mistake("grid too small", line, what, ROUND_UP, run)
+    return Mistake("grid too small", line, what, CURES["grid too small"], run)
 
 
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
@@ -114,7 +112,7 @@ def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     (x, y, _), (columns, rows, _) = run.launched.grid, mended.launched.grid
     if x != y and (x, y) == (rows, columns):
         mend = replace(mend, kind="grid exchanged", cure=CURES["grid exchanged"])
-    if mend.cure == ROUND_UP and is_exact(mend.bench, run.shape):
+    if mend.cure == CURES["grid too small"] and is_exact(mend.bench, run.shape):
         sides = ["all" if one == EVERYTHING else str(one) for one in mend.bench.launch.tile or ()]
         cure = f"a block has {'×'.join(sides)} elements of C: launch as many as cover it"
         mend = replace(mend, cure=cure)
@@ -139,34 +137,30 @@ def mends(bench: Bench) -> Iterator[Mend]:
         line = Teller.line_of(bench.program, rf"\b{re.escape(c)}\b.*[+]=|atomicAdd")
         told = f"it adds to what {c} holds, and nothing clears {c}"
         yield Mend(
-            "uninitialised C", line, replace(bench, cleared=True), lambda *_: told,
+            "uninitialised C", line, replace(bench, zeros=True), lambda *_: told,
             f"clear {c} before each launch: cudaMemset({c}, 0, bytes)",
         )  # fmt: skip
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
     if not striding_blocks(bench.program.source, bench.program.kernel):  # that takes any grid
-        yield too_small(bench, bench_covers(bench))
+        yield relaunched(bench, "grid too small", bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
         for slices in SLICES:
             cure = f"the kernel takes blockIdx.z: launch {slices} blocks along z"
-            yield too_small(bench, partial(sliced, slices), cure)
+            yield relaunched(bench, "grid too small", partial(sliced, slices), cure)
     if "extern" in bench.program.kernel.body:
         yield relaunched(bench, "too little shared memory", roomy)
 
 
-def too_small(bench: Bench, change: Change, cure: str = ROUND_UP) -> Mend:
-    """A mend of the file's grid by more blocks."""
-    return replace(relaunched(bench, "grid too small", change), cure=cure)
-
-
-def relaunched(bench: Bench, kind: str, change: Change) -> Mend:
-    """A mend of the file's launch."""
+def relaunched(bench: Bench, kind: str, change: Change, cure: str = "") -> Mend:
+    """A mend of the file's launch, with the cure of its kind if there is no other."""
     program, of_memory = bench.launch.program, "memory" in kind
     assert program
     line, where = program.place(program.own.lines[3 if of_memory else 1])
     mended = replace(bench, launch=replace(bench.launch, mended=change))
-    return Mend(kind, line, mended, asked if of_memory else launched, CURES[kind], where)
+    told = asked if of_memory else launched
+    return Mend(kind, line, mended, told, cure or CURES[kind], where)
 
 
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:

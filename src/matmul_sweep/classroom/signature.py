@@ -212,8 +212,7 @@ def signature_of(
     again = next(iter(repeated(dimensional)), "")
     roles |= dimensional or dict(zip(numbers, DIMENSIONS[len(numbers)], strict=True))
     parameters = [replace(p, role=roles[same.get(p.name, p.name)]) for p in parameters]
-    known = sizes.keys() if beside_numbers else ends_of_loops(kernel, sizes.keys())
-    passed = passed_constants(source, kernel, known) if known else {}
+    passed = passed_constants(source, kernel, sizes.keys(), any_of_them=bool(beside_numbers))
     parameters = [replace(p, value=p.value or sizes.get(passed.get(p.position, ""), 0))
                   for p in parameters]  # fmt: skip
     signature = Signature(
@@ -254,16 +253,16 @@ def packed(
     return UserError(f"{where}: {holds}, in an order that no trial knows: {instead}")
 
 
-def passed_constants(source: Source, kernel: Kernel, known: Set[str]) -> dict[int, str]:
-    """Those of the constants that the program's launch passes, by the parameter's position."""
-    own = Host(source, kernel, {}).launch()
+def passed_constants(
+    source: Source, kernel: Kernel, sizes: Set[str], any_of_them: bool
+) -> dict[int, str]:  # fmt: skip
+    """Those of the constants that the program's launch passes, by the parameter's position: any, or
+    those at which a loop of the kernel ends, and which are no side of an array."""
+    sides = {*re.findall(r"\[\s*(\w+)", kernel.body)}
+    ends = {*re.findall(r"<\s*(\w+)", kernel.conditions)} - sides
+    known = sizes if any_of_them else sizes & ends
+    own = Host(source, kernel, {}).launch() if known else None
     return {i: text for i, text in enumerate(own.arguments if own else ()) if text in known}
-
-
-def ends_of_loops(kernel: Kernel, sizes: Set[str]) -> set[str]:
-    """Those constants at which a loop of the kernel ends, and which are no side of an array."""
-    ends = {*re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*(\w+)\s*;", kernel.body)} & sizes
-    return ends - {*re.findall(r"\[\s*(\w+)", kernel.body)}
 
 
 def matrices_among(
@@ -545,12 +544,11 @@ def inner_constant(
 ) -> dict[str, str]:  # fmt: skip
     """What k is, of a kernel whose numbers are m and n by their names: the constant of the file
     that ends a loop, the only one, if none of them does; of constants the only one that does."""
-    loops = " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", kernel.body))
-    ends = {name for name in {*sizes, *numbers} if re.search(rf"<\s*{name}\b", loops)}
+    ends = {*sizes, *numbers} & {*re.findall(r"<\s*(\w+)", kernel.conditions)}
     named = {role_of(name, letters, extents) or "": name for name in numbers}
     if "B" not in extents or named.keys() != {"m", "n"} or len(numbers) > 2 or len(ends) != 1:
         return {}
-    free = not any(re.search(rf"\b{name}\b", loops) for name in numbers)
+    free = {*numbers}.isdisjoint(re.findall(r"\w+", kernel.conditions))
     own = named if {*numbers} <= {*sizes} and ends <= {*numbers} else {}
     return own | {"k": ends.pop()} if own or free else {}
 
@@ -580,7 +578,7 @@ def by_index_of_rows(
 def refuse_undefined(source: Source, kernel: Kernel, where: str) -> None:
     """Raises UserError for a name in capitals at which a loop of a kernel ends, and which no text
     here defines, if the file includes a header that is not here."""
-    ends = re.findall(r"\bfor\s*\([^{};]*;[^;]*<\s*([A-Z][A-Z\d_]*)\b", kernel.body)
+    ends = re.findall(r"<\s*([A-Z][A-Z\d_]*)\b", kernel.conditions)
     known = source.names.keys() | {one.name for one in kernel.template}
     unknown = [one for one in ends if one not in known and not kernel.declares(one)]
     if unknown and source.left_out:

@@ -5,7 +5,7 @@ Line numbers stay those of the file, because what is left out becomes blank.
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -331,10 +331,6 @@ class Source:
                 text = text[: value.start_byte] + values[name] + text[value.end_byte :]
         includer = self.includer and self.includer.with_values(values)
         return replace(self, text=text, values=tuple(values.items()), includer=includer)
-
-    def without(self, text: str, drops: Callable[["Include"], object]) -> str:
-        """A text of its lines without the lines of some headers."""
-        return without(text, [one.node for one in self.includes if drops(one)])
 
     @property
     def may_bring_halves(self) -> bool:

@@ -112,6 +112,11 @@ class Kernel:
         return bool(re.search(rf"\b(?!return\b)[A-Za-z_]\w*\s+{name}\s*[=;,{{\[]", self.body))
 
     @property
+    def conditions(self) -> str:
+        """The conditions of its `for` loops."""
+        return " ".join(re.findall(r"\bfor\s*\([^{}]*?;([^;]*);", self.body))
+
+    @property
     def path(self) -> str:
         """Its name as code outside its namespaces writes it."""
         return self.scope + self.name

@@ -597,7 +597,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
                         for one in (more[-1].launched, bench.once(more[-1].launched)))  # fmt: skip
         said = f"its program has {grid} blocks at {more[-1].shape}; all but {needed} repeat these"
         remark = remark or said
-    fine, dirty = [run.shape for run in runs if run.right], replace(bench, dirty=True)
+    fine, dirty = [run.shape for run in runs if run.right], replace(bench, zeros=False)
     if fine and bench.finds_zeros and all(dirty.run(one).right for one in fine[:FEW]):
         bench = dirty  # it may read C and not use that
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
