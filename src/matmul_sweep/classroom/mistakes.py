@@ -188,10 +188,11 @@ class Teller:
         named = re.search(r"(\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+$", before)
         array = named[1] if named else ""
         shared = re.search(rf"\b__shared__\b[^;]*\b{array}\b", self.source.bare)
-        kind, whose = "out of bounds", "thread's own"
+        of_rows = array in {one.name for one in self.program.signature.parameters if one.extents}
+        kind, whose = "out of bounds", "row of" if of_rows else "thread's own array"
         if shared:
-            kind, whose = "out of shared memory", "shared"
-        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {whose} array"
+            kind, whose = "out of shared memory", "shared array"
+        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {whose}"
         said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
         return self.made(kind, line, said, CURES["out of shared memory"])
 

@@ -451,6 +451,7 @@ def parsed(
                 )  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
+    kind, *rows = re.split(r"\]?\s*\[", kind.removesuffix("]"))  # of `typedef float row[N]`
     if inside and re.search(rf"\b{told.name}\s*\[", told.text):
         instead = f"write `{kind} rows, columns` for extents, and `{kind}* data` for a matrix"
         raise UserError(f"{where}: a struct has the array '{told.text}'; {instead}")
@@ -474,7 +475,7 @@ def parsed(
         role = f"{UNUSED}{position}"
     elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
-    yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+    yield Parameter(name, kind, pointer, constant, role, position, extents=(*told.extents, *rows))
 
 
 def origin(kind: str, source: Source) -> str:

@@ -216,8 +216,9 @@ def types(root: Node, text: str) -> dict[str, str]:
     for one in of_type(root, "type_definition", "alias_declaration"):
         kind = one.child_by_field_name("type")
         if kind and not kind.child_by_field_name("body"):
-            names = [text_of(name, text) for name in declared_names(one)]
-            found |= dict.fromkeys(names, written(kind, text))
+            for name in declared_names(one):  # and the extents of `typedef float row[N]`
+                rows = re.findall(r"^(?:\s*\[[^]]*\])*", text[name.end_byte :])
+                found[text_of(name, text)] = written(kind, text) + rows[0]
     return found
 
 
