@@ -39,7 +39,8 @@ ROW_LENGTH = word_set("ld lead leading stride pitch paso")  # of a matrix as it 
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
-TILED = word_set("tile tiles block blocks threads phases iter mem memory")  # words of such a number
+# Words of a number about tiles.
+TILED = word_set("tile tiles block blocks threads phases iter mem memory blocksize tilesize")
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C or A·B + C, in a trial D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
