@@ -381,7 +381,9 @@ class Teller:
             begun = values - run.expected[written] == WHOLE_PATTERN
         if values.size and begun.all():
             what = f"a sum begins with whatever lay in its register; {self.example()}"
-            line = self.sum_line(r"\w+") or self.body_line(r"\baccumulator\b")
+            filled = re.findall(r"\b(?:fill|load)_\w+\s*\(\s*(\w+)", self.program.kernel.body)
+            fragment = rf"\baccumulator\b(?!.*>\s*(?:{'|'.join(['-', *filled])})\b)"
+            line = self.sum_line(r"\w+") or self.body_line(fragment)
             return self.made("uninitialised variable", line, what)
         if nan and "C" in unset:
             what = f"{c} is read before it is written; {self.example()}"
