@@ -504,7 +504,8 @@ def certain(verdict: Verdict) -> Verdict:
     if fine:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
-            shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
+            shapes={shape: fine for shape, fine in sorted(
+                verdict.shapes.items(), key=lambda one: math.prod(one[0].dimensions)) if fine},
             rule=verdict.rule or RIGHT_AT_OWN,
             remark=f"elsewhere it is wrong: {other}",
         )  # fmt: skip
