@@ -520,6 +520,30 @@ void go(float* A, float* B, float* C, int n)
         "typedef float real; using count = unsigned long;\n" + rectangular(
         parameters="const real* A, const real* B, real *__restrict__ C, std::int64_t m, "
         "const std::size_t& n, const count k", k="cuda::ceil_div(k, 1)"), "", "f is correct"),
+    "rows that a typedef names": (
+        "#define N 40\ntypedef float row[N];\n" + kernel(
+            "const row* A, const row* B, row* C", "A[i][p]", "B[p][j]", "C[i][j]", "N", "N + 1",
+            "N"), "block=16x16", "out of bounds(?s:.*)uses index 40 of B, a row of float"),
+    "the side of a block beside the size": (
+        kernel(f"{SQUARE}, int BLOCKSIZE", k="n / BLOCKSIZE * BLOCKSIZE", b="B[p * n + j + 1]")
+        + OWN_SIZES.replace("0, n)", "0, n, 16)"), "", "f is not correct"),
+    "a fragment that is filled and one that is not": (
+        "#include <mma.h>\nusing namespace nvcuda::wmma;\n__global__ void f(const half* A, const "
+        "half* B, float* C, int n) { int i = blockIdx.y * 16, j = blockIdx.x * 16;\n"
+        "fragment<matrix_a, 16, 16, 16, half, row_major> a; fragment<matrix_b, 16, 16, 16, half, "
+        "row_major> b;\nfragment<accumulator, 16, 16, 16, float> sum;\nfragment<accumulator, 16, "
+        "16, 16, float> c;\nfill_fragment(sum, 0); for (int p = 0; p < n; p += 16) {\n"
+        "load_matrix_sync(a, A + i * n + p, n); load_matrix_sync(b, B + p * n + j, n); mma_sync("
+        "sum, a, b, sum); }\nfor (int e = 0; e < c.num_elements; e++) c.x[e] = c.x[e] + sum.x[e];\n"
+        "store_matrix_sync(C + i * n + j, c, n, mem_row_major); }\nvoid go(int n) { f<<<dim3(n / 16"
+        ", n / 16), 32>>>(0, 0, 0, n); }", "multiple=16", "uninitialised variable, line 6"),
+    "a large size in front of smaller ones": (
+        kernel().replace(ROW, f"({COL}) / n").replace(f"{COL};", f"({COL}) % n;").replace(
+            "    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 512; f<<<(n * n + 12"
+        "7) / 128, 128>>>(0, 0, 0, n); }", "", "shapes, from 16x16x16 to 512x512x512"),
+    "variables of the file with the names of parameters": (
+        "int m = 32, n = 32, k = 32;\n" + rectangular(k="ceil(k / 1.0f)") + "int main() { f<<<dim3("
+        "(n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(0, 0, 0, m, n, k); }", "", "ct\n  3. shapes"),
     "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
         f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
         "f is correct(?s:.*)g is not correct"),
@@ -958,6 +982,13 @@ VERDICTS |= {
         "cudaMalloc(&B, 4 * h * n); cudaMalloc(&C, 4 * m * n); "
         "f<<<dim3(2, 3), dim3(16, 16)>>>(A, B, C, m, n); }", "",
         "not correct: out of bounds(?s:.*)`4 . m . h`, 3072 bytes, for A; the kernel takes m×m"),
+    "rows of a grid that go beyond what is allocated": (
+        kernel(f"{MATRICES}, int n, int k", a="A[i * k + p]", m="n + blockDim.y", k="k").replace(
+            "i >= n + blockDim.y || ", "")
+        + "int main() { int *A, *B, *C, h = 44, n = 32, k = 32, all = 4 * h * n; OK(cudaMalloc(&A, "
+        "all), 1); cudaMalloc(&B, 4096);\ncudaMalloc(&C, all);\ndim3 g(2, (h + 15) / 16);\n"
+        "f<<<g, dim3(16, 16)>>>(A, B, C, n, k); }", "",
+        "out of bounds, line 11(?s:.*)`all`, 5632 bytes(?s:.*)the last row do(?!(?s:.*)Also)"),
     "a size that is another one, or the kernel leaves": (
         kernel(f"{MATRICES}, int u, int v, int w, int x", "A[i * u + p]", "B[p * w + j]",
                "C[i * w + j]", "v", "w", "u").replace("    int i", "if (u != x) return; int i"), "",
@@ -1188,6 +1219,10 @@ QUESTIONS = {
     "the largest of a row": (
         f"__global__ void f({SQUARE}) {{ float most = 0; for (int p = 0; p < n; p++) most = fmaxf("
         "most, A[p]); C[threadIdx.x] = most * B[0]; }", "no kernel in it looks like a product"),
+    "a distance": (kernel(a="A[i * n + p] - B[p * n + j]", b="A[i * n + p] - B[p * n + j]").replace(
+        "float(", "("), "f adds up no products of elements"),
+    "a kernel that is called a matrix and a vector": (
+        kernel(b="B[p]", c="C[i + j]", name="matVec"), "matVec multiplies a matrix and a vector"),
     "a kernel that launches": (
         kernel().replace("float sum", "f<<<1, 1>>>(A, B, C, n); float sum"),
         "f launches kernels itself"),

@@ -267,13 +267,16 @@ class FileLaunch:
         for matrix, wanted in zip(operation.matrices, taken, strict=False):
             text, names = texts.get(matrix, ""), EXTENTS[len(operation.matrices)][matrix]
             held = self.own.members.get(f"&{text}")
-            asked = re.search(rf"&\s*{re.escape(text)}\s*,\s*([^;]*?)\)+\s*;", self.source.bare)
+            size = r"((?:[^;(),]|\([^;()]*\))+)\)"  # up to the end of the call
+            asked = re.search(rf"&\s*{re.escape(text)}\s*,\s*{size}", self.source.bare)
             if asked and isinstance(held, int) and held < wanted:
                 name, *sides = map(self.signature.name_of, (matrix, *names))
                 what = f"the program allocates `{asked[1]}`, {held} bytes, "
                 what += f"for {name}; the kernel takes {'×'.join(sides)} elements, {wanted} bytes"
                 cure = f"allocate as much, or pass the kernel the sizes of {name}"
                 line = 1 + self.source.bare.count("\n", 0, asked.start())
+                if self.signature.open_rows:  # which end where the program's threads do
+                    line, cure = self.own.lines[1], "let threads beyond the last row do nothing"
                 return self.refused("out of bounds", line, what, cure)
         return None
 

@@ -283,11 +283,12 @@ def in_three(sides: Sequence[int]) -> tuple[int, int, int]:
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
-    """The names of known values that a kernel uses, in the rows of its arrays too."""
+    """The names of known values that a kernel uses, in the rows of its arrays too; of its
+    parameters none, as it has their names for them."""
     texts = [kernel.body, *(one.name for one in kernel.template)]
     texts += [extent for one in kernel.parameters for extent in one.extents]
     words = {*re.findall(r"[A-Za-z_]\w*", " ".join(texts))}
-    return [name for name in values if name in words]
+    return [name for name in values if name in words - {one.name for one in kernel.parameters}]
 
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:

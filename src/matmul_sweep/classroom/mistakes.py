@@ -188,10 +188,11 @@ class Teller:
         named = re.search(r"(\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+$", before)
         array = named[1] if named else ""
         shared = re.search(rf"\b__shared__\b[^;]*\b{array}\b", self.source.bare)
-        kind, whose = "out of bounds", "thread's own"
+        of_rows = array in {one.name for one in self.program.signature.parameters if one.extents}
+        kind, whose = "out of bounds", "row of" if of_rows else "thread's own array"
         if shared:
-            kind, whose = "out of shared memory", "shared"
-        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {whose} array"
+            kind, whose = "out of shared memory", "shared array"
+        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {whose}"
         said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
         return self.made(kind, line, said, CURES["out of shared memory"])
 
@@ -380,7 +381,9 @@ class Teller:
             begun = values - run.expected[written] == WHOLE_PATTERN
         if values.size and begun.all():
             what = f"a sum begins with whatever lay in its register; {self.example()}"
-            line = self.sum_line(r"\w+") or self.body_line(r"\baccumulator\b")
+            filled = re.findall(r"\b(?:fill|load)_\w+\s*\(\s*(\w+)", self.program.kernel.body)
+            fragment = rf"\baccumulator\b(?!.*>\s*(?:{'|'.join(['-', *filled])})\b)"
+            line = self.sum_line(r"\w+") or self.body_line(fragment)
             return self.made("uninitialised variable", line, what)
         if nan and "C" in unset:
             what = f"{c} is read before it is written; {self.example()}"

@@ -39,7 +39,8 @@ ROW_LENGTH = word_set("ld lead leading stride pitch paso")  # of a matrix as it 
 PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 GIVEN = "given "  # begins that of a number which the file's launch tells, or a setting
-TILED = word_set("tile tiles block blocks threads phases iter mem memory")  # words of such a number
+# Words of a number about tiles.
+TILED = word_set("tile tiles block blocks threads phases iter mem memory blocksize tilesize")
 DIMENSIONS = {3: "mnk", 2: "kn"}  # of a product: a kernel may take its rows of C from the grid
 ADDEND = "addend"  # C of D = alpha·A·B + beta·C or A·B + C, in a trial D before the launch
 # Settings about how matrices are stored, and the value that is not the usual one.
@@ -450,6 +451,7 @@ def parsed(
                 )  # fmt: skip
         return
     constant, kind = told.constant or kind.startswith("const "), kind.removeprefix("const ")
+    kind, *rows = re.split(r"\]?\s*\[", kind.removesuffix("]"))  # of `typedef float row[N]`
     if inside and re.search(rf"\b{told.name}\s*\[", told.text):
         instead = f"write `{kind} rows, columns` for extents, and `{kind}* data` for a matrix"
         raise UserError(f"{where}: a struct has the array '{told.text}'; {instead}")
@@ -473,7 +475,7 @@ def parsed(
         role = f"{UNUSED}{position}"
     elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
-    yield Parameter(name, kind, pointer, constant, role, position, extents=told.extents)
+    yield Parameter(name, kind, pointer, constant, role, position, extents=(*told.extents, *rows))
 
 
 def origin(kind: str, source: Source) -> str:

@@ -48,6 +48,7 @@ OWN_VARIABLES = ("parameter_declaration", "declaration", "field_declaration")
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{})]*[;)]")  # over a grid
+SQUARE = re.compile(r"(\([^()]*-[^()]*\))\s*\*\s*\1")  # of a difference, as a distance has it
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
 ONE_COORDINATE = re.compile(
@@ -221,8 +222,9 @@ def types(root: Node, text: str) -> dict[str, str]:
     for one in of_type(root, "type_definition", "alias_declaration"):
         kind = one.child_by_field_name("type")
         if kind and not kind.child_by_field_name("body"):
-            names = [text_of(name, text) for name in declared_names(one)]
-            found |= dict.fromkeys(names, written(kind, text))
+            for name in declared_names(one):  # and the extents of `typedef float row[N]`
+                rows = re.findall(r"^(?:\s*\[[^]]*\])*", text[name.end_byte :])
+                found[text_of(name, text)] = written(kind, text) + rows[0]
     return found
 
 
@@ -290,8 +292,8 @@ def adds_products(kernel: Kernel, root: Node, text: str) -> bool:
         return False
     loops = loops_of(kernel.node, text)
     names = "|".join(one.name for one in kernel.parameters if one.pointers) or "-"
-    codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", " ".join(loops))]  # these go on
-    repeated, called = (re.findall(r"\w+", one) for one in (codes[0], kernel.body))
+    codes = [re.sub(rf"\b(?:{names})\s*\+=[^;\[]*;", "", one) for one in loops]  # these go on
+    repeated, called = (re.findall(r"\w+", one) for one in (" ".join(codes), kernel.body))
     for one in of_type(root, "function_definition"):
         name = "".join(text_of(each, text) for each in declared_names(one)[-1:])
         if name in repeated or (name in called and name != kernel.name):
@@ -300,8 +302,9 @@ def adds_products(kernel: Kernel, root: Node, text: str) -> bool:
 
 
 def writes_vector(kernel: Kernel) -> bool:
-    """Whether one coordinate of its threads or blocks tells the elements apart that a kernel of
-    three pointers writes, and the kernel has no other one, or one thread of several writes."""
+    """Whether a kernel of three pointers is called so, or one coordinate of its threads or blocks
+    tells the elements apart that it writes, and it has no other one, or one thread of several
+    writes."""
     pointers = [one.name for one in kernel.parameters if one.pointers]
     place, adds = "|".join(pointers) or "-", r"\batomicAdd\s*\(\s*&([^,]*),"
     body = re.sub(adds, r"\1 = ", kernel.body)
@@ -315,7 +318,9 @@ def writes_vector(kernel: Kernel) -> bool:
               for one in stored]  # fmt: skip
     alone = (ONE_COORDINATE.fullmatch(place) and one not in parts
              for one, place in zip(stored, places, strict=True))  # fmt: skip
-    return len(pointers) > 2 and bool(stored) and not (several or goes_on) and all(alone)
+    called = re.search(r"[mM]at(?:rix)?_?[vV]ec", kernel.name)
+    along = bool(stored) and not (several or goes_on) and all(alone)
+    return len(pointers) > 2 and bool(called or along)
 
 
 def places_of(matrix: str, kernel: Kernel) -> set[str]:
@@ -345,7 +350,7 @@ def loops_around(node: Node, line: int) -> list[Node]:
 
 def sums_products(code: str) -> bool:
     """Whether code that is repeated adds products, or calls what may."""
-    inside = code
+    inside = SQUARE.sub("", code)
     while (flat := SUBSCRIPT.sub("", inside)) != inside:
         inside = flat
     inside = GOES_ON.sub("", inside)

@@ -288,7 +288,7 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         does = "multiplies a matrix and a vector or vectors" if adds else NO_SUMS
         raise UserError(f"{source.path}: {kernel.name} {does}")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
-    two |= not syntax.may_be_product(kernel)
+    two |= not syntax.may_be_product(kernel) or bool(syntax.SQUARE.search(kernel.body))
     if two and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} {NO_SUMS}")
 
@@ -499,11 +499,13 @@ def certain(verdict: Verdict) -> Verdict:
             return replace(square, remark=f"with a block that is not square it is wrong: {other}")
     fine, refused = right_as_launched(verdict, bench), refused_at_own(bench, mistakes[0].run)
     if refused and (fine or mistakes[0].kind not in OF_LAUNCH):
-        return replace(verdict, mistakes=(refused, *mistakes), rule="")
+        others = mistakes[refused.what == mistakes[0].what :]
+        return replace(verdict, mistakes=(refused, *others), rule="")
     if fine:
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
-            shapes={shape: fine for shape, fine in verdict.shapes.items() if fine},
+            shapes={shape: fine for shape, fine in sorted(
+                verdict.shapes.items(), key=lambda one: math.prod(one[0].dimensions)) if fine},
             rule=verdict.rule or RIGHT_AT_OWN,
             remark=f"elsewhere it is wrong: {other}",
         )  # fmt: skip

@@ -12,7 +12,7 @@ from pygments.lexers import CudaLexer
 
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.launching import EVERYTHING, LINEAR, Launch
-from matmul_sweep.classroom.mistakes import OF_LAUNCH, Mistake
+from matmul_sweep.classroom.mistakes import CURES, OF_LAUNCH, Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.relaunching import is_exact
 from matmul_sweep.classroom.signature import UNUSED
@@ -24,11 +24,11 @@ from matmul_sweep.process.errors import printable
 MOST_PRINTED = 10  # lines of what a kernel prints
 MOST_FURTHER = 3  # mistakes beside the worst
 MOST_WRONG = 0.9  # of a C that a picture shows
-# Cures at a shape at which no thread is beyond an edge of C.
+# Cures at a shape at which no thread is beyond an edge of C, in the place of the usual ones.
 WITHOUT_EDGES = {
-    "uninitialised shared memory": "let the threads of a block write every element of the array, "
-    "and wait at a __syncthreads(), before any of them reads it",
-    "out of bounds": "check the index{}: no thread is beyond an edge at this shape",
+    CURES["uninitialised shared memory"]: "let the threads of a block write every element of the "
+    "array, and wait at a __syncthreads(), before any of them reads it",
+    CURES["out of bounds"]: "check the index{}: no thread is beyond an edge at this shape",
 }
 TERMS = {
     "thread": "a thread (x,y) has threadIdx.x = x and threadIdx.y = y",
@@ -185,7 +185,7 @@ def cure_of(mistake: Mistake, verdict: Verdict) -> str:
     ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
     loops = loops_around(verdict.program.kernel.node, mistake.line)
     ends = f", and where the loop of line {line_of(loops[-1])} ends" if loops else ""
-    cure = mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+    cure = mistake.cure if ragged else WITHOUT_EDGES.get(mistake.cure, mistake.cure)
     return cure.replace("{}", ends)
 
 
