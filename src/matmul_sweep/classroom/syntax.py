@@ -318,7 +318,7 @@ def writes_vector(kernel: Kernel) -> bool:
               for one in stored]  # fmt: skip
     alone = (ONE_COORDINATE.fullmatch(place) and one not in parts
              for one, place in zip(stored, places, strict=True))  # fmt: skip
-    called = re.search(r"[mM]at(?:rix)?_?[vV]ec", kernel.name)
+    called = re.search(r"[mM]at(?:rix)?_?[vV]ec(?!torized|\d)", kernel.name)
     along = bool(stored) and not (several or goes_on) and all(alone)
     return len(pointers) > 2 and bool(called or along)
 
