@@ -66,8 +66,8 @@ def decisive(bench: Bench, worst: Mistake, shapes: Mapping[Shape, object]) -> Us
     asked = [of_fragments(bench, shapes), of_squares(bench, shapes), of_unread(bench, shapes)]
     asked += [of_grid(bench, worst, was_read, shapes)] * grid
     if not was_read:
-        of_kind = (ask(bench, worst.kind) for ask in (of_numbers, of_launch))
-        asked += [*of_kind, of_reading(bench, worst)]
+        asked += [of_numbers(bench, worst.kind), of_launch(bench, worst.kind)]
+        asked += [of_reading(bench, worst)]
     return next(chain(*asked), None)
 
 

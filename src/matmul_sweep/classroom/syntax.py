@@ -302,9 +302,9 @@ def adds_products(kernel: Kernel, root: Node, text: str) -> bool:
 
 
 def writes_vector(kernel: Kernel) -> bool:
-    """Whether a kernel of three pointers is called so, or one coordinate of its threads or blocks
-    tells the elements apart that it writes, and it has no other one, or one thread of several
-    writes."""
+    """Whether a kernel of three pointers has the name of a matrix and a vector, or one coordinate
+    of its threads or blocks tells the elements apart that it writes, and it has no other one, or
+    one thread of several writes."""
     pointers = [one.name for one in kernel.parameters if one.pointers]
     place, adds = "|".join(pointers) or "-", r"\batomicAdd\s*\(\s*&([^,]*),"
     body = re.sub(adds, r"\1 = ", kernel.body)

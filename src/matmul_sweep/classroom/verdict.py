@@ -499,7 +499,7 @@ def certain(verdict: Verdict) -> Verdict:
             return replace(square, remark=f"with a block that is not square it is wrong: {other}")
     fine, refused = right_as_launched(verdict, bench), refused_at_own(bench, mistakes[0].run)
     if refused and (fine or mistakes[0].kind not in OF_LAUNCH):
-        others = mistakes[refused.what == mistakes[0].what :]
+        others = mistakes[1:] if refused.what == mistakes[0].what else mistakes
         return replace(verdict, mistakes=(refused, *others), rule="")
     if fine:
         return replace(
