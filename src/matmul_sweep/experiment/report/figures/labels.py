@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, DrawingArea
 
-from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, say
+from matmul_sweep.experiment.report.figures.style import CROSS, SMALL_TEXT, grid_of, say
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
 # Inches of height that title and notes of a figure take, and title and labels of a row, about.
@@ -19,14 +19,14 @@ NEAR = 0.95  # the right end, so that no leader crosses the panel, where it woul
 def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
     """Name each line, of some with their texts, beside its last point, at the right of the axes,
     without overlaps. Limits must be final."""
-    # Of a line that leaves the axes at the top the point there; points alone stand by their x.
+    # Of a line that leaves the axes at the top the point there; points of a scatter by their x.
     ends = [(*np.minimum(shares(ax, line)[-1], (np.inf, 1)), line, text) for line, text in lines]
-    ends = [(0, x, line, text) if line.get_linestyle() == "None" else (x, y, line, text)
-            for x, y, line, text in ends]  # fmt: skip
+    ends = [(0, x, line, text) if line.get_linestyle() == "None" and line.get_gid() != CROSS
+            else (x, y, line, text) for x, y, line, text in ends]  # fmt: skip
     ends.sort(key=lambda end: end[1])
     heights = spread([y for _, y, *_ in ends], gap(ax))
     for (x, end, line, text), y in zip(ends, heights, strict=True):
-        colour = line.get_color()
+        colour, cross = line.get_color(), line.get_gid() == CROSS
         if x >= NEAR:
             ax.annotate(
                 "", xy=(x, end), xytext=(BESIDE, y), xycoords="axes fraction",
@@ -34,12 +34,13 @@ def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
                 arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6,
                             "shrinkA": 2, "shrinkB": 3},
             )  # fmt: skip
-        ax.add_artist(AnnotationBbox(
-            sample(line), (BESIDE, y), xycoords="axes fraction", box_alignment=(0, 0.5),
-            frameon=False, pad=0, annotation_clip=False,
-        ))  # fmt: skip
-        say(ax, text, (BESIDE, y), (SAMPLE + 5, 0), xycoords="axes fraction", va="center",
-            annotation_clip=False)  # fmt: skip
+        if not cross:  # which would look like another time
+            ax.add_artist(AnnotationBbox(
+                sample(line), (BESIDE, y), xycoords="axes fraction", box_alignment=(0, 0.5),
+                frameon=False, pad=0, annotation_clip=False,
+            ))  # fmt: skip
+        say(ax, text, (BESIDE, y), (5 if cross else SAMPLE + 5, 0), xycoords="axes fraction",
+            va="center", annotation_clip=False)  # fmt: skip
 
 
 def sample(line: Line2D) -> DrawingArea:

@@ -76,18 +76,14 @@ def draw_crosses(
     ax: Axes, results: Results, points: pd.DataFrame, per_ms: float = 1.0, named: bool = False
 ) -> None:
     """The documents' own times, each in the colour of the line that it is compared with; `named`:
-    in words too at their largest size."""
+    those at their largest size have a name, as lines have."""
     drawn = style.named_lines(ax)
     for point in points.itertuples():
-        line, y = drawn.get(point.kernel), point.time_ms * per_ms
-        ax.plot(point.n, y, "x", color=line.get_color() if line else style.INK, markersize=6,
-                markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
-        if named and point.n == points.n.max():
-            words = f"{results.title(point.kernel)}: {point.text}"
-            # Right of the axes they hide no line; the highest is below the name of one that leaves.
-            high = point.time_ms == points.time_ms.max()
-            place = ((7, 0), "top") if high else ((7, 3), "bottom")  # clear of the lines' names
-            style.say(ax, words, (point.n, y), place[0], va=place[1])
+        line, last = drawn.get(point.kernel), named and point.n == points.n.max()
+        ax.plot(point.n, point.time_ms * per_ms, "x",
+                color=line.get_color() if line else style.INK, markersize=6, markeredgewidth=1.5,
+                label=f"{results.title(point.kernel)}: {point.text}" if last else None,
+                zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
 
 
 def tick(ms: float) -> str:
