@@ -80,7 +80,7 @@ def test_the_title_and_every_bar_follow_from_the_tables(pages):
                 rows = own[(own.kernel == kernel) & (own.n == int(n)) & (own.cache == way)]
                 assert cell["rate"] in {*map(significant, rows.groupby("sweep").tflops.max())}
                 compared += 1
-    assert compared > 150
+    assert compared > 40
     gemm = bars_of(html)["gemm"]
     cells = [*gemm["sizes"][str(gemm["size"])].values()]
     best = max(cells, key=lambda cell: float(cell["rate"]))

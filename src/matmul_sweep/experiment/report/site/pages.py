@@ -37,6 +37,7 @@ from matmul_sweep.process.files import read_json
 from matmul_sweep.process.project import KERNELS, ROOT
 
 TEMPLATES = ROOT / "site"
+BARS = ("gemm", "gemm_bf16", "gram")  # the operations whose ladders are drawn
 SETS = "sets"  # the folder of the published data sets beside the pages
 PAGES = {
     "index.html": "The steps",
@@ -99,7 +100,7 @@ def story(results: Results) -> dict[str, Any]:
         "ladders": found,
         "words": {name: in_words(operation) for name, operation in OPERATIONS.items()},
         "work": {name: own["work"] for name, own in known.items()},
-        "bars": {name: bars(views[name], ladder) for name, ladder in found.items()},
+        "bars": {name: bars(views[name], found[name]) for name in BARS},
         "pictures": pictures(drawn),
         "absent": {name: absence(results.of(name)) for name in OPERATIONS},
         "beside": processor(shown.device) if shown is not results else None,
