@@ -11,8 +11,9 @@ candidates that then promise the most are timed as a program gets them, with the
 product costs at the card's power limit follows from that. The output has a row for each candidate
 and shape; a search that is started again goes on from there.
 
---limits keeps the table's costs, and in minutes fits only what the power limit makes of them;
---judge says how the table does alone at random large shapes.
+--limits keeps the table's costs, and in minutes fits only what the power limit makes of them.
+--judge SEED fits nothing: at random shapes it times what the dispatch takes, alone, beside the
+fastest of what the libraries offer, and says how the dispatch does.
 
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
 time takes at some shape, each with its constants and its costs (matmul_sweep.dispatch.cost).
@@ -22,7 +23,8 @@ import environment  # noqa: F401
 
 import tempfile
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -30,6 +32,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.stats import gmean
 from tqdm import tqdm
 
 from matmul_sweep.build.binaries import compile_instruments
@@ -38,11 +42,13 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
-from matmul_sweep.dispatch.cost import LARGE, Cost
+from matmul_sweep.dispatch.cost import Cost
 from matmul_sweep.dispatch.search import (
     ALONE,
+    FINALISTS,
     JUDGED,
     NEAR,
+    Row,
     Rows,
     alone,
     candidates,
@@ -59,21 +65,25 @@ from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.verify.cublaslt import CublasError
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.experiment.verify.products import gpu_product
+from matmul_sweep.experiment.verify.products import gpu_product, offers
 from matmul_sweep.experiment.verify.reference import reference
 from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.yaml_files import read_yaml
 
 SEED = 2026
 HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
 SAMPLE_SECONDS = 0.0002  # of launches in a row
 ROUNDS = 4  # samples of a candidate that is not much slower than the fastest
+BESIDE = 3  # blocks of what a dispatch takes, and of its rivals
+CLOSE = 1.03  # times the fastest in a row, that another offer of a library alone may take
 
 
 class Race:
@@ -125,11 +135,37 @@ class Race:
         rows = self.rows(errors, medians)
         return [row | {"share": drawn[row["variant"]] / limit_w} for row in rows]
 
+    def beside(self, alone: Alone, shape: Shape, variant: Variant) -> Row | None:
+        """What a program gets of a variant and of the fastest that the libraries offer: medians of
+        blocks alone, by turns, with power in W and clock in MHz where blocks are long; None if the
+        variant is not correct. Raises UserError, TimeoutError (a busy host)."""
+        launches, _ = self.right(shape, [variant], offered=True)
+        if variant.name not in launches:
+            return None
+        times = self.times(launches)
+        fastest = sorted(launches.keys() - {variant.name}, key=times.__getitem__)
+        near = [name for name in fastest if times[name] <= CLOSE * times[fastest[0]]]
+        taken: dict[str, list[Block]] = {name: [] for name in (variant.name, *near[:FINALISTS])}
+        for _ in range(BESIDE):
+            for name, blocks in taken.items():
+                blocks.append(alone.block(shape.operations, launches[name]))
+        medians = {name: median(b.time_ms for b in blocks) for name, blocks in taken.items()}
+        library = min(near[:FINALISTS], key=medians.__getitem__)
+        row: Row = {"shape": str(shape), "variant": variant.name, "library": library}
+        for whose, name in (("", variant.name), ("library_", library)):
+            row |= {
+                f"{whose}microseconds": 1e3 * medians[name],
+                f"{whose}power_w": middle([block.power_w for block in taken[name]]),
+                f"{whose}clock_mhz": middle([block.sm_clock_mhz for block in taken[name]]),
+            }
+        return row
+
     def right(
-        self, shape: Shape, variants: Collection[Variant]
+        self, shape: Shape, variants: Collection[Variant], offered: bool = False
     ) -> tuple[dict[str, Action], dict[str, Accuracy]]:
-        """Launches and errors, by name, of the libraries and of the variants that are correct.
-        Raises UserError if a launch does not end."""
+        """Launches and errors, by name, of the libraries and of the variants that are correct; the
+        launches too, if asked for, of all that the libraries offer. Raises UserError if a launch
+        does not end."""
         dtype = self.libraries[0].kernel.dtype
         inputs = self.tools.inputs(self.fill, SEED, shape, dtype)
         c = self.tools.poisoned(shape.elements[-1], dtype)
@@ -150,6 +186,14 @@ class Race:
                 launches[variant.name], errors[variant.name] = launch, found
             else:
                 tqdm.write(f"{variant.name} at {shape}: wrong result")
+        product = self.libraries[0].kernel.product
+        for name, offer in offers(product, self.tools, shape).items() if offered else ():
+            launch = partial(offer, shape, *inputs, c)
+            try:
+                self.tools.finished(launch)
+            except CublasError:  # an algorithm that does not run after all
+                continue
+            launches[name] = launch
         return launches, errors
 
     def rows(self, errors: Mapping[str, Accuracy], times: Mapping[str, float]) -> Rows:
@@ -197,8 +241,9 @@ def parse() -> Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--judge", type=partial(int, base=0), metavar="SEED",
-        help=f"fit nothing; judge the table alone at {JUDGED} large shapes drawn with this seed",
+        help="fit nothing; judge the dispatch alone at random shapes of this seed",
     )  # fmt: skip
+    parser.add_argument("--shapes", choices=JUDGED, default="large", help="those of --judge")
     parser.add_argument("--output", type=Path, help="CSV; by default results/search-DISPATCH.csv")
     parser.add_argument("--table", action="store_true", help="write the dispatch's table")
     return parser.parse_args()
@@ -216,9 +261,10 @@ class Search:
             raise UserError(f"dispatch: {self.space['dispatch']} {said}")
         self.dispatch, self.gpu, self.arch = dispatch, gpu, gpu.architecture
         self.large = shapes_in(self.space.get(ALONE, []), dispatch.operation)
-        self.output = options.output or Path(f"results/search-{dispatch.name}.csv")
-        compile_instruments(self.arch, build / self.arch / "instruments.cubin")
         judges = options.judge is not None
+        what = f"judged-{options.shapes}" if judges else "search"
+        self.output = options.output or Path(f"results/{what}-{dispatch.name}.csv")
+        compile_instruments(self.arch, build / self.arch / "instruments.cubin")
         keep = options.limits or judges
         rows = (*dispatch.costs, *(dispatch.others if judges else ()))
         self.table = [cost for cost in rows if cost.architecture == self.arch]
@@ -249,12 +295,35 @@ class Search:
         """The rows of the table, with what the power limit makes of them."""
         return fit.limited(self.table, self.alone(self.table, self.large), self.arch)
 
-    def judge(self, seed: int) -> None:
-        """Say how the table does alone at large shapes."""
-        rule = self.space["judged"][-1]
-        drawn = shapes_in([rule | {"random": 20 * JUDGED, "seed": seed}], self.dispatch.operation)
-        large = [shape for shape in drawn if shape.operations >= LARGE][:JUDGED]
-        print(fit.judgement(self.alone(self.table, large), self.table, self.kept, self.arch))
+    def judge(self, seed: int, kind: str) -> None:
+        """Say how the dispatch does alone at random shapes; a row for each goes to the output."""
+        rule, least, most = JUDGED[kind]
+        drawn = shapes_in([rule | {"seed": seed}], self.dispatch.operation)
+        shapes = [shape for shape in drawn if shape.operations >= least][:most]
+        (dispatch,), rows = self.dispatch.variants, []
+        with self.timer() as (timer, _):
+            for shape in tqdm(shapes):
+                try:
+                    rows.append(self.race.beside(timer, shape, dispatch.part(shape, self.arch)))
+                except TimeoutError as error:
+                    tqdm.write(f"{shape}: {error}")
+                found = pd.DataFrame(filter(None, rows))
+                with whole_file(self.output) as temporary:
+                    found.to_csv(temporary, index=False)
+        ratio = found.library_microseconds / found.microseconds
+        print(
+            f"{len(found)} of {len(shapes)} shapes, library's time / its time: "
+            f"worst {ratio.min():.3f} at {found.loc[ratio.idxmin(), 'shape']}, "
+            f"5% {ratio.quantile(0.05):.3f}, median {ratio.median():.3f}, "
+            f"geometric mean {gmean(ratio):.3f}; {(ratio < 1).sum()} below 1"
+        )
+
+    @contextmanager
+    def timer(self) -> Iterator[tuple[Alone, float]]:
+        """What times blocks alone, and the card's power limit in W."""
+        with recording(self.gpu.nvml) as recorder:
+            limit_w = self.gpu.facts()["power_limit_w"] or inf
+            yield Alone(self.race.stream, recorder, limit_w), limit_w
 
     def alone(
         self, costs: Sequence[Cost], shapes: Sequence[Shape], before: Sequence[Any] = ()
@@ -262,9 +331,8 @@ class Search:
         """What a program gets at these shapes, of the candidates that these costs promise the most,
         behind the rows of before; written after each shape."""
         found, winners = [*before], {cost.variant.name for cost in self.table if cost.shapes}
-        with recording(self.gpu.nvml) as recorder:
-            limit_w = self.gpu.facts()["power_limit_w"] or inf
-            blocks = partial(self.race.blocks, Alone(self.race.stream, recorder, limit_w), limit_w)
+        with self.timer() as timed:
+            blocks = partial(self.race.blocks, *timed)
             of_card = architecture(self.arch).multiprocessors
             for rows in alone(blocks, costs, winners, tqdm(shapes), of_card):
                 found += rows
@@ -277,7 +345,7 @@ def search(options: Namespace, build: Path) -> None:
     with opened() as gpu:
         own = Search(options, gpu, build)
         if options.judge is not None:
-            own.judge(options.judge)
+            own.judge(options.judge, options.shapes)
             return
         costs = own.limited() if options.limits else own.fitted()
     if options.table and own.dispatch.dispatch:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
@@ -113,6 +114,17 @@ class FakeRace:
         times = {v.name: 2 + 0.1 * work_of(v, shape, 132).first_slabs for v in variants}
         same = {"library": 10.0, "error": 1.0, "largest_error": 1.0}
         return [{"variant": name, "microseconds": time} | same for name, time in times.items()]
+
+    def beside(self, _: object, shape: Shape, variant: Variant) -> searching.Row | None:
+        """Wrong at the first shape; then half, twice and as fast as the library."""
+        self.runs.append((str(shape), [variant.name]))
+        if len(self.runs) == 1:
+            return None
+        times = {
+            "microseconds": [20.0, 10.0, 5.0][len(self.runs) % 3],
+            "library_microseconds": 10.0,
+        }
+        return {"shape": str(shape), "variant": variant.name} | times
 
 
 def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path):
@@ -278,13 +290,17 @@ def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(run, card, tmp_pa
     assert [*map(float, limits[1:3])] == pytest.approx([1e5 / units] * 2, rel=0.01)
 
 
-def test_a_judgement_of_a_table_writes_none(run, card, tmp_path, monkeypatch, capsys):
+def test_a_judgement_is_of_what_the_dispatch_takes_and_writes_no_table(
+    run, card, tmp_path, monkeypatch, capsys
+):
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace("sm_80", "sm_86"))
     before = table.read_text()
-    monkeypatch.setattr(search.Search, "alone", alone_at("4096x4096x4096", "3000x3000x9000"))
-    run("--judge", "0x1a", "--table")
-    assert capsys.readouterr().out.splitlines()[1].startswith("2 judged shapes, 2 variants: ")
+    monkeypatch.setattr(search.Search, "timer", lambda _: nullcontext((None, 700)))
+    run("--judge", "0x1a", "--shapes", "brief", "--table")
+    said, found = capsys.readouterr().out, pd.read_csv(tmp_path / "found.csv")
+    assert "199 of 200 shapes, library's time / its time: worst 0.500 at " in said
+    assert said.rstrip().endswith("66 below 1") and {*found.variant} <= {"mine/16", "mine/24"}
     assert table.read_text() == before
 
 

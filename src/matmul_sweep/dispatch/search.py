@@ -13,7 +13,7 @@ from typing import Any
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.checks import check_variant
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant
-from matmul_sweep.dispatch.cost import Cost
+from matmul_sweep.dispatch.cost import LARGE, Cost
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.random_shapes import drawn_shapes
 from matmul_sweep.operations.shapes import Shape
@@ -22,7 +22,13 @@ from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.models import one_of
 
 ALONE = "alone"  # the set of rows that are timed so
-JUDGED = 20  # shapes at which a table is judged alone
+# Shapes at which a dispatch is judged alone: the rule that draws them, the operations that one of
+# them has at least, and how many of these are taken.
+JUDGED: dict[str, tuple[dict[str, Any], float, int]] = {
+    "large": ({"random": 1200, "from": 512, "to": 16384, "operations": 3e12}, LARGE, 40),
+    "brief": ({"random": 200, "from": 64, "to": 4096}, 0, 200),
+    "wide": ({"random": 100, "from": 256, "to": 12000}, 0, 100),
+}
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
 PROMISING = 8  # candidates, by their predicted times, of which a block is timed at a shape
@@ -32,7 +38,8 @@ FULL = 2  # blocks
 NUMBERS = ("microseconds", "library", "error", "largest_error")
 COLUMNS = ("set", "shape", "variant", *NUMBERS, "share")
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 Race = Callable[[Shape, Collection[Variant]], Rows]  # times and verifies variants at a shape
 Blocks = Callable[[Shape, Collection[Variant], int], Rows]  # so many blocks of each, alone
 
