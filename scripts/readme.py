@@ -28,6 +28,7 @@ from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.ladder import shares
 from matmul_sweep.experiment.report.facts.published import in_order, ladder, speedup
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
@@ -114,7 +115,9 @@ BLOCKS.globals |= {
         claims, in_words, ladders, picture_of, pictures, processor, source_line, work,
     )
 }  # fmt: skip
-BLOCKS.filters |= {"cell": lambda text: text.replace("|", "\\|"), "significant": significant}
+BLOCKS.filters |= {
+    "cell": lambda text: text.replace("|", "\\|"), "listed": listed, "significant": significant
+}  # fmt: skip
 
 
 def block(name: str, page: Path, data_sets: Sequence[Results]) -> str:

@@ -19,6 +19,7 @@ from matmul_sweep.experiment.dataset.selection import (
     shapes_of,
     size_name,
     squares,
+    to_fastest,
     verdict_of,
     way_of,
 )
@@ -184,7 +185,8 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
 def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
     the fastest library routine that fills C, from the same launches, the errors of both, the
-    memory that it needs beside its matrices, the shapes at which the library is faster, and alone
+    memory that it needs beside its matrices, the other shapes at which the library is faster and
+    those at which its fastest routine ties, and alone
     the kernel that is clearly `ahead` of a dispatch that leads. None if there is no such kernel,
     and without a speed-up if no library was timed with it."""
     best, every = leading_own(results, arithmetic), compared_leads(results, arithmetic)
@@ -198,6 +200,9 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
         theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
         ran = results.ran(row)
         every = pairs_of(results, row)
+        every = every.drop(at(every, shape).index)
+        near = to_fastest(every)
+        ties = near[(near.ratio_low <= 1) & (near.ratio_high >= 1)]
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
@@ -206,6 +211,7 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
             "errors": [known(row.mean_error), *theirs.dropna()[:1]],
             "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
             "slower_at": [size_name(shape) for shape in shapes_of(every[every.ratio_high < 1])],
+            "tie_at": [size_name(shape) for shape in shapes_of(ties)],
             "ahead": [
                 {"kernel": named(results, top.kernel), "rate": top.tflops * factor}
                 for top in own[own.tflops > CLEAR * row.tflops].itertuples()
