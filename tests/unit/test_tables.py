@@ -349,6 +349,16 @@ def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path):
     assert [found[name]["size"] for name in ("power", "near")] == ["1024", "1000×1001×999"]
 
 
+@pytest.mark.parametrize(("rate", "told"), [(0.6, None), (0.4, (640, 1024))])
+def test_where_blas_on_the_processor_falls_to_less_than_half_that_is_told(tmp_path, rate, told):
+    def slower(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(tflops=rows.n.map({320: 0.5, 640: 1.0, 1024: rate}))
+
+    found = findings(made_up(tmp_path, kernels=["cpu_blas"], change=slower,
+                             shapes={"gemm": (320, 640, 1024)}))["slump"]  # fmt: skip
+    assert (found and (found["before"]["n"], found["after"]["n"])) == told
+
+
 def test_each_operation_has_the_sampling_that_it_was_measured_with(results):
     sweeps = sampling(results.device)["sweeps"]
     assert sweeps["gram"]["sampling"] == sweeps["gemm"]["sampling"] | {"seconds": 2}

@@ -34,6 +34,7 @@ def findings(results: Results) -> dict[str, Any]:
         "smallest": smallest(results.of(GEMM.name)),
         "odd_sizes": {name: odd_sizes(results.of(name)) for name in OPERATIONS},
         "power_of_two": power_of_two(results),
+        "slump": slump(results),
     }
 
 
@@ -123,6 +124,22 @@ def power_of_two(results: Results) -> dict[str, Any] | None:
                 for name, own in {"power": row, "near": next(near.itertuples())}.items()
             }
     return None
+
+
+def slump(results: Results) -> dict[str, Any] | None:
+    """The squares between which the rate of BLAS on the processor falls most, to less than half,
+    with those rates in GFLOP/s; None if it falls nowhere so far."""
+    rows = squares(results.of(GEMM.name).launches)
+    rows = rows[rows.kernel == "cpu_blas"].sort_values("n").drop_duplicates("n")
+    left = (rows.tflops / rows.tflops.shift()).reset_index(drop=True)
+    if not (left < 0.5).any():
+        return None
+    last = int(left.idxmin())
+    ends = rows.iloc[[last - 1, last]].itertuples()
+    return {
+        name: {"n": int(row.n), "gflops": 1e3 * row.tflops}
+        for name, row in zip(("before", "after"), ends, strict=True)
+    }
 
 
 def marked(row: Any, factor: int, way: str) -> dict[str, Any]:
