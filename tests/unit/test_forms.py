@@ -1221,6 +1221,9 @@ QUESTIONS = {
         "most, A[p]); C[threadIdx.x] = most * B[0]; }", "no kernel in it looks like a product"),
     "a distance": (kernel(a="A[i * n + p] - B[p * n + j]", b="A[i * n + p] - B[p * n + j]").replace(
         "float(", "("), "f adds up no products of elements"),
+    "a distance in a variable": (
+        kernel(a="d", b="d").replace("sum +=", "{ float d = A[i * n + p] - B[p * n + j]; sum +=")
+        .replace("float(d) * float(d);", "d * d; }"), "f adds up no products of elements"),
     "a kernel that is called a matrix and a vector": (
         kernel(b="B[p]", c="C[i + j]", name="matVec"), "matVec multiplies a matrix and a vector"),
     "a kernel that launches": (

@@ -109,8 +109,44 @@ class Source:
 
     @cached_property
     def launchers(self) -> Mapping[str, Node | None]:
-        """The function around the first launch of each kernel that the file launches."""
-        return syntax.launchers(self.tree, self.text)
+        """The function around the first launch of each kernel that the file launches; or one that
+        names it otherwise, and may launch it through a variable or another function."""
+        found = syntax.launchers(self.tree, self.text)
+        code = {one: text_of(one, self.bare) for one in self.nodes["function_definition"]}
+        host = [one for one in code if "__global__" not in code[one].partition("{")[0]]
+        for name in self.kernels.keys() - found.keys():
+            naming = (one for one in host if self.stands_for(name).search(code[one]))
+            if first := min(naming, key=lambda one: "<<<" not in code[one], default=None):
+                found[name] = first
+        return found
+
+    @cached_property
+    def standing(self) -> dict[str, str]:
+        """What names outside of functions stand for, and what functions return."""
+        named = (
+            (syntax.declared_names(one)[-1:], one) for one in self.nodes["function_definition"]
+        )
+        returned = {text_of(name[0], self.text): ",".join(
+                        re.findall(r"\breturn\b([^;]*);", text_of(one, self.bare)))
+                    for name, one in named if name}  # fmt: skip
+        return returned | {name.removesuffix("()"): text for name, text in self.names.items()}
+
+    def stands_for(self, kernel: str) -> re.Pattern[str]:
+        """What finds the name of a kernel, and those outside of functions that stand for it."""
+        if kernel not in self.patterns:
+            names = [kernel]
+            for one in names:  # which grow
+                own = re.compile(rf"(?<![\w.]){one}\b")
+                names += [
+                    k for k, text in self.standing.items() if own.search(text) and k not in names
+                ]
+            self.patterns[kernel] = re.compile(rf"(?<![\w.])(?:{'|'.join(names)})\b")
+        return self.patterns[kernel]
+
+    @cached_property
+    def patterns(self) -> dict[str, re.Pattern[str]]:
+        """Those of kernels that were asked for."""
+        return {}
 
     def launches(self, source: "Source") -> bool:
         """Whether it launches a kernel of another source, and not one of its own of that name."""

@@ -288,8 +288,8 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         does = "multiplies a matrix and a vector or vectors" if adds else NO_SUMS
         raise UserError(f"{source.path}: {kernel.name} {does}")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
-    two |= not syntax.may_be_product(kernel) or bool(syntax.SQUARE.search(kernel.body))
-    if two and not source.likely_products and "kernel" not in settings:
+    other = two or not syntax.may_be_product(kernel)
+    if other and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} {NO_SUMS}")
 
 
