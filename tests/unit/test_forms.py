@@ -218,6 +218,11 @@ OF_STEPS = "#define STEP 32\n" + kernel(
     MATRICES, "A[p + i * STEP]", "B[p * WB + j]", "C[i * WB + j]", "HA", "WB", "STEP"
 )
 VERDICTS = {
+    "a setting in the place of a macro": (
+        "#define SIDE 4\n" + kernel(k="n - SIDE"), "SIDE=0",
+        "f is correct(?s:.*)SIDE is 0, as a setting says, in the place of line 1: #define SIDE 4"),
+    "a setting in the place of a constant": (
+        "const int SIDE = 4;\n" + kernel(k="n - SIDE"), "SIDE=0", "f is correct"),
     "a flag that follows from the size": (
         kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
     if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);

@@ -15,7 +15,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import BATCH, EXTENTS, Parameter, Signature
-from matmul_sweep.classroom.source import FOR_EDGES, Source, read
+from matmul_sweep.classroom.source import FOR_EDGES, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -244,7 +244,7 @@ class FileLaunch:
     @property
     def written_shape(self) -> Shape | None:
         """The shape of the file's own sizes before they were made small, if they are numbers."""
-        host, kind = Host(read(self.source.path), self.kernel, {}), self.signature.operation.shape
+        host, kind = Host(self.source.written, self.kernel, {}), self.signature.operation.shape
         names = [self.signature.name_of("m" if self.signature.square else role)
                  for role in kind.__match_args__]  # fmt: skip
         sides = [value for value in map(host.read, names) if isinstance(value, int)]
@@ -253,7 +253,7 @@ class FileLaunch:
     @property
     def refused_at_own(self) -> Mapping[str, Any] | None:
         """A finding about the launch at the file's own sizes, before they were made small."""
-        host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
+        host = Host(self.source.written, self.kernel, {}) if self.source.values else None
         launched = host.launch() if host else self.own
         return (self.refusal(launched, axes="xyz") if launched else None) or self.too_short
 

@@ -67,13 +67,14 @@ def word_set(text: str) -> frozenset[str]:
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
-    those of the headers beside it, in the place of their own. includer: the file that launches its
-    kernels, if it does not do so itself."""
+    those of the headers beside it, in the place of their own; given: those that settings say.
+    includer: the file that launches its kernels, if it does not do so itself."""
 
     path: Path
     text: str
     values: tuple[tuple[str, str], ...] = ()
     includer: "Source | None" = None
+    given: tuple[tuple[str, str], ...] = ()
 
     @property
     def host(self) -> "Source":
@@ -245,9 +246,9 @@ class Source:
         return any("MaxDynamicSharedMemorySize" in one.bare for one in self.sources)
 
     def fixes(self, name: str) -> bool:
-        """Whether it defines a macro whatever was defined before."""
+        """Whether it defines a macro or constant whatever was defined before."""
         asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
-        return name in self.macros and not re.search(asked, self.bare)
+        return name in self.constants | self.macros and not re.search(asked, self.bare)
 
     def defines(self, name: str) -> bool:
         """Whether it, or a header beside it, defines a type of this name."""
@@ -256,6 +257,11 @@ class Source:
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def line_that_defines(self, name: str) -> int:
+        """The first line that gives a macro or constant its value, or 0."""
+        found = re.search(rf"\bdefine[ \t]+{name}\b|\b{name}\s*=", self.bare)
+        return self.bare.count("\n", 0, found.end()) + 1 if found else 0
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name. Raises UserError."""
@@ -367,6 +373,17 @@ class Source:
                 text = text[: value.start_byte] + values[name] + text[value.end_byte :]
         includer = self.includer and self.includer.with_values(values)
         return replace(self, text=text, values=tuple(values.items()), includer=includer)
+
+    def with_given(self, given: Mapping[str, str]) -> "Source":
+        """The same with values that settings say."""
+        includer = self.includer and self.includer.with_given(given)
+        found = self.with_values(given)
+        return replace(found, values=self.values, given=tuple(given.items()), includer=includer)
+
+    @property
+    def written(self) -> "Source":
+        """The file as it stands but for what settings say."""
+        return read(self.path).with_given(dict(self.given))
 
     @property
     def may_bring_halves(self) -> bool:
@@ -512,7 +529,8 @@ def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
     for include in source.includes:
         if include.beside and include.beside.resolve() not in seen:
             seen.add(include.beside.resolve())
-            header = read(include.beside).with_values(dict(source.values))
+            header = read(include.beside).with_given(dict(source.given))
+            header = header.with_values(dict(source.values))
             yield from headers_of(header, seen)
             yield header
 

@@ -40,6 +40,7 @@ from matmul_sweep.classroom.launching import (
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    OWN,
     PADDED,
     ROWS_FIRST,
     known_values,
@@ -241,7 +242,7 @@ def programs_in(
             file = with_launcher(file) if trusted and file.kernels else file
             sources = [file] if file.kernels or not headers else headers
             named = [one for one in sources if settings.get("kernel") in one.kernels]
-            for source in named or sources:
+            for source in (with_settings(one, settings, trusted) for one in named or sources):
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
                         program = program_of(source, kernel, settings)
@@ -261,6 +262,15 @@ def programs_in(
         raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
     overloaded = [told for one in sources for told in one.overloaded]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused] + overloaded
+
+
+def with_settings(source: Source, settings: Mapping[str, str], trusted: bool) -> Source:
+    """The source with settings in the place of its macros and constants; strictly graded, of macros
+    that a build may change alone."""
+    given = {name: text for name, text in settings.items() for one in source.sources
+             if name in one.constants | one.macros and (trusted or not one.fixes(name))
+             and (name not in OWN or (name in {*"mnk"} and text.isdecimal()))}  # fmt: skip
+    return source.with_given(given) if given else source
 
 
 def broken_at(source: Source, line: int, why: str = "") -> UserError:
@@ -297,11 +307,6 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
     refuse_form(source, kernel, settings)
-    given = {name: text for name, text in settings.items() for one in source.sources
-             if name in one.macros and not one.fixes(name)}  # fmt: skip
-    if given.items() - dict(source.values).items():  # which the program around it has, too
-        source = source.with_values({**dict(source.values), **given})
-        return program_of(source, source.kernel(kernel.name), settings)
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
