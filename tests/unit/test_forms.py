@@ -930,6 +930,14 @@ VERDICTS |= {
     "a block as large as the only C": (
         "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
         ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
+    "an exchanged grid by two names of the size": (
+        kernel() + "int main() { int rows = 512, columns = 512; f<<<dim3(rows / 8, columns / 32), "
+        "dim3(32, 8)>>>(A, B, C, rows); }", "", "grid exchanged, line 9, at 32x32x32"),
+    "an exchanged grid of rows that the kernel is not told": (
+        kernel(f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]",
+        "1 << 30", "wB", "wA") + "int main() { int hA = 320, wA = 320, wB = 640; f<<<dim3(hA / 8, "
+        "wB / 8), dim3(8, 8)>>>(A, B, C, wA, wB); }", "",
+        "exchanged, line 9, at 320x640x320(?s:.*)y of the grid grows with the columns of C, and x"),
     "an exchanged grid at multiples alone": (
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "

@@ -150,7 +150,8 @@ class Launch:
             return known
         own = program.own.grid
         if own and order != LINEAR and tile[0] < EVERYTHING:
-            program = replace(program, rows=own["xyz".index(order[1])] * tile[0])
+            turned = program.signature.open_rows and program.stays == order[0]
+            program = replace(program, rows=own["xyz".index(order[not turned])] * tile[turned])
         known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known

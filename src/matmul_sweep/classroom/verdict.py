@@ -66,6 +66,7 @@ from matmul_sweep.classroom.relaunching import (
     is_exact,
     mistake_of_launch,
     refused_at_own,
+    turned_grid,
 )
 from matmul_sweep.classroom.signature import (
     EXTENTS,
@@ -610,6 +611,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    by_rows = None if of_launch else turned_grid(bench, runs[-1])
+    of_launch = of_launch or by_rows
     if other := turned(bench, ordered):
         return ran(verdict, other)
     lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
@@ -635,7 +638,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told += (one for one in ordered if worth_telling(one, worst))
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
-    rule = rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
+    rule = "" if by_rows else rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=BY_ORDER if rule == WRONG_EVERYWHERE and not off else rule,
