@@ -221,6 +221,8 @@ VERDICTS = {
     "a setting in the place of a macro": (
         "#define SIDE 4\n" + kernel(k="n - SIDE"), "SIDE=0",
         "f is correct(?s:.*)SIDE is 0, as a setting says, in the place of line 1: #define SIDE 4"),
+    "a grid that a setting says, too small": (
+        kernel(), "grid=1", "too small, at 17x17x17(?s:.*)setting grid= says 1×1×1 blocks, where"),
     "a setting in the place of a constant": (
         "const int SIDE = 4;\n" + kernel(k="n - SIDE"), "SIDE=0", "f is correct"),
     "a flag that follows from the size": (

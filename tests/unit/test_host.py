@@ -92,6 +92,14 @@ LAUNCHES = {
         TEMPLATE + "int main() { int n = 9; std::vector<Kernel> all; all.push_back({\"f\", f<8>});"
         " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }",
         Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a function that changes its references": (
+        SQUARE + "void sides(int n, dim3& g, dim3* b) { g = dim3(n, 2); *b = dim3(8, 4); }\n"
+        "int main() { int n = 9; dim3 g, b; sides(n, g, &b); f<<<g, b>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 2, 1), (8, 4, 1), 0),
+    "a function that changes nothing": (
+        SQUARE + "void read(int argc, int* b) { if (argc > 1) *b = atoi(x); if (ok()) *b = y(); }\n"
+        "int main(int argc, char** argv) { int n = 9, b = 8; read(argc, &b); f<<<n, b>>>(0, 0, 0, "
+        "n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
     "a function's choice": (
         SQUARE + "Kernel pick(int i) { return i ? f : g; }\nvoid go(int i, int n) "
         "{ Kernel one = pick(i); one<<<n, 8>>>(0, 0, 0, n); }",

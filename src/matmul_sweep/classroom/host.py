@@ -374,10 +374,17 @@ class Host:
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
-            # A function's call changes nothing that a launch depends on, unless it may launch.
+            # A function's call changes nothing that a launch depends on, unless it may launch, or
+            # gets a variable to change.
             call = child.type == "call_expression" and self.called(child, self.text) in self.by_name
-            if not call or self.hands_on(child) or self.leads_on(child):
+            if not call or self.hands_on(child) or self.leads_on(child) or self.changes(child):
                 self.value(child)
+
+    def changes(self, call: Node) -> bool:
+        """Whether a function of the file gets a variable that it may change."""
+        function, text = self.by_name[self.called(call, self.text)]
+        given = "&" in syntax.part(call, "arguments", self.text)
+        return given or any(is_changed(one, text) for one in parameters_of(function))
 
     def hands_on(self, call: Node) -> bool:
         """Whether a call has the kernel, or a variable with it, among its arguments."""
@@ -676,7 +683,7 @@ class Host:
             names = as_macro(given, f"void f(){{auto f = {held};}}")
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
-            return self.function_call(*self.by_name[name], values)
+            return self.function_call(*self.by_name[name], values, texts(arguments, self.text))
         if name.startswith("cudaMalloc") and len(values) == 2:
             pointer, _ = texts(arguments, self.text)
             self.set("&" + pointer.rpartition("&")[2].strip(" )"), values[1], line_of(node))
@@ -692,21 +699,30 @@ class Host:
             self.set(changed, None, line_of(node))
         return None
 
-    def function_call(self, function: Node, text: str, values: Sequence[Value]) -> Value:
-        """What a function of this text returns."""
-        named = [syntax.declared_names(one) for one in parameters_of(function)]
-        names = [text_of(one[0], text) for one in named if one]
+    def function_call(
+        self, function: Node, text: str, values: Sequence[Value], given: Sequence[str]
+    ) -> Value:
+        """What a function of this text returns; what it was given to change has its values."""
+        parameters, result = parameters_of(function), None
+        names = ["".join(text_of(name, text) for name in syntax.declared_names(one)[:1])
+                 for one in parameters]  # fmt: skip
         frame = Frame(dict(zip(names, values, strict=False)), scope=syntax.scope_of(function, text))
+        changed = [("*" * one.startswith("&") + name, one.lstrip("& "))
+                   for one, name, parameter in zip(given, names, parameters, strict=False)
+                   if one.startswith("&") or is_changed(parameter, text)]  # fmt: skip
+        frame.variables |= {inside: self.named(one) for inside, one in changed}
         outside = self.text, self.loops
         self.text, self.loops = text, 0  # its own loops are not those of the caller
         try:
             with self.apart(frame):
                 self.run(function.child_by_field_name("body"))
         except Returned as returned:
-            return returned.value
+            result = returned.value
         finally:
             self.text, self.loops = outside
-        return None
+        for inside, one in changed:
+            self.set(one, frame.variables[inside], line_of(function))
+        return result
 
     def macro_call(self, name: str, given: Sequence[str]) -> Value:
         """What a macro with arguments stands for."""
@@ -832,6 +848,12 @@ def as_macro(function: Node, text: str) -> tuple[list[str], str]:
         if one.type.startswith("variadic"):
             body = re.sub(rf"\b{names.pop()}\s*\.\.\.", "__VA_ARGS__", body)
     return names, body
+
+
+def is_changed(parameter: Node, text: str) -> bool:
+    """Whether it is a reference to what a function may change."""
+    reference = next(syntax.of_type(parameter, "reference_declarator"), None)
+    return bool(reference) and "const" not in text_of(parameter, text)
 
 
 def parameter_list(declarator: Node) -> Node | None:

@@ -139,6 +139,10 @@ def launched(was: plans.Launch, should: plans.Launch) -> str:
     return f"the program launches {had} blocks, where {wants} would do"
 
 
+def said(was: plans.Launch, should: plans.Launch) -> str:
+    return launched(was, should).replace("program launches", "setting grid= says")
+
+
 def asked(was: plans.Launch, _: plans.Launch) -> str:
     return f"the program asks for {was.shared_bytes} bytes of dynamic shared memory, too few"
 
@@ -153,6 +157,9 @@ def mends(bench: Bench) -> Iterator[Mend]:
             "uninitialised C", line, replace(bench, zeros=True), lambda *_: told,
             f"clear {c} before each launch: cudaMemset({c}, 0, bytes)",
         )  # fmt: skip
+    if bench.launch.grid:
+        free = replace(bench, launch=replace(bench.launch, grid=()))
+        yield Mend("grid too small", 0, free, said, "say more blocks, or leave grid= out")
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
