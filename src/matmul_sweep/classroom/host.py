@@ -688,9 +688,8 @@ class Host:
             pointer, _ = texts(arguments, self.text)
             self.set("&" + pointer.rpartition("&")[2].strip(" )"), values[1], line_of(node))
         if function and function.type == "field_expression":  # such as push_back
-            self.give(
-                WORD.findall(text_of(function, self.text))[0], text_of(arguments, self.text), True
-            )
+            of = WORD.findall(text_of(function, self.text))[0]
+            self.give(of, text_of(arguments, self.text), more=True)
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
             return known(*values)
@@ -754,11 +753,9 @@ class Host:
         held = text_of(function, self.text) if name == self.kernel.name else self.meant(function)
         if held := self.kernel_in(held):
             listed = f"auto x = {{{held}}};"
-            text, made = (
-                f"void f(){{{listed}}}",
-                syntax.of_type(parsed(listed), "template_function"),
-            )
-            own = (one for one in made if syntax.part(one, "name", text) == self.kernel.name)
+            made, text = parsed(listed), f"void f(){{{listed}}}"
+            own = (one for one in syntax.of_type(made, "template_function")
+                   if syntax.part(one, "name", text) == self.kernel.name)  # fmt: skip
             self.record(node, mark, texts(next(own, node).child_by_field_name("arguments"), text))
 
     def record(self, node: Node, mark: Node, template: Sequence[str]) -> None:

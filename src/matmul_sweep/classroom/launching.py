@@ -234,10 +234,9 @@ def refuse_fixed(source: Source, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         if source.fixes(name) and source.names[name] != value:
             line = source.line_that_defines(name)
-            said = (
-                f"{name}={value}, but line {line} has `{source.line(line)}`, which --strict keeps"
-            )
-            raise UserError(f"{source.path}: {said}: change it there, or leave the setting out")
+            has = f"line {line} has `{source.line(line)}`, which --strict keeps"
+            cure = "change it there, or leave the setting out"
+            raise UserError(f"{source.path}: {name}={value}, but {has}: {cure}")
 
 
 def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:

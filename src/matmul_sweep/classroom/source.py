@@ -115,22 +115,19 @@ class Source:
         found = syntax.launchers(self.tree, self.text)
         code = {one: text_of(one, self.bare) for one in self.nodes["function_definition"]}
         host = [one for one in code if "__global__" not in code[one].partition("{")[0]]
-        for name in self.kernels.keys() - found.keys():
-            naming = (one for one in host if self.stands_for(name).search(code[one]))
-            if first := min(naming, key=lambda one: "<<<" not in code[one], default=None):
-                found[name] = first
-        return found
+        host.sort(key=lambda one: "<<<" not in code[one])
+        naming = ((name, one) for name in self.kernels for one in host
+                  if self.stands_for(name).search(code[one]))  # fmt: skip
+        return dict(reversed([*naming])) | found
 
     @cached_property
     def standing(self) -> dict[str, str]:
         """What names outside of functions stand for, and what functions return."""
-        named = (
-            (syntax.declared_names(one)[-1:], one) for one in self.nodes["function_definition"]
-        )
-        returned = {text_of(name[0], self.text): ",".join(
+        returned = {text_of(name, self.text): ",".join(
                         re.findall(r"\breturn\b([^;]*);", text_of(one, self.bare)))
-                    for name, one in named if name}  # fmt: skip
-        return returned | {name.removesuffix("()"): text for name, text in self.names.items()}
+                    for one in self.nodes["function_definition"]
+                    for name in syntax.declared_names(one)[-1:]}  # fmt: skip
+        return returned | {"".join(WORD.findall(k)[-1:]): text for k, text in self.names.items()}
 
     def stands_for(self, kernel: str) -> re.Pattern[str]:
         """What finds the name of a kernel, and those outside of functions that stand for it."""
@@ -138,9 +135,7 @@ class Source:
             names = [kernel]
             for one in names:  # which grow
                 own = re.compile(rf"(?<![\w.]){one}\b")
-                names += [
-                    k for k, text in self.standing.items() if own.search(text) and k not in names
-                ]
+                names += [k for k in self.standing.keys() - names if own.search(self.standing[k])]
             self.patterns[kernel] = re.compile(rf"(?<![\w.])(?:{'|'.join(names)})\b")
         return self.patterns[kernel]
 
