@@ -756,7 +756,9 @@ class Host:
             made, text = parsed(listed), f"void f(){{{listed}}}"
             own = (one for one in syntax.of_type(made, "template_function")
                    if syntax.part(one, "name", text) == self.kernel.name)  # fmt: skip
-            self.record(node, mark, texts(next(own, node).child_by_field_name("arguments"), text))
+            one = next(own, None)
+            template = one and one.child_by_field_name("arguments")
+            self.record(node, mark, texts(template, text))
 
     def record(self, node: Node, mark: Node, template: Sequence[str]) -> None:
         configuration = [one for one in mark.named_children if one.type != "comment"]
