@@ -218,6 +218,13 @@ OF_STEPS = "#define STEP 32\n" + kernel(
     MATRICES, "A[p + i * STEP]", "B[p * WB + j]", "C[i * WB + j]", "HA", "WB", "STEP"
 )
 VERDICTS = {
+    "a setting in the place of a macro": (
+        "#define SIDE 4\n" + kernel(k="n - SIDE"), "SIDE=0",
+        "f is correct(?s:.*)SIDE is 0, as a setting says, in the place of line 1: #define SIDE 4"),
+    "a grid that a setting says, too small": (
+        kernel(), "grid=1", "too small, at 17x17x17(?s:.*)setting grid= says 1×1×1 blocks, where"),
+    "a setting in the place of a constant": (
+        "const int SIDE = 4;\n" + kernel(k="n - SIDE"), "SIDE=0", "f is correct"),
     "a flag that follows from the size": (
         kernel(k="n / 4 * 4") + kernel(name="g") + """void go(int n) { bool four = n % 4 == 0;
     if (four) f<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(0, 0, 0, n);
@@ -925,6 +932,14 @@ VERDICTS |= {
     "a block as large as the only C": (
         "#define N 12\n" + FIXED.replace("    if (i >= N || j >= N) return;\n", "").replace(
         ROW, "threadIdx.y").replace(COL, "threadIdx.x"), "", "f is correct(?s:.*)block=12x12"),
+    "an exchanged grid by two names of the size": (
+        kernel() + "int main() { int rows = 512, columns = 512; f<<<dim3(rows / 8, columns / 32), "
+        "dim3(32, 8)>>>(A, B, C, rows); }", "", "grid exchanged, line 9, at 32x32x32"),
+    "an exchanged grid of rows that the kernel is not told": (
+        kernel(f"{MATRICES}, int wA, int wB", "A[i * wA + p]", "B[p * wB + j]", "C[i * wB + j]",
+        "1 << 30", "wB", "wA") + "int main() { int hA = 320, wA = 320, wB = 640; f<<<dim3(hA / 8, "
+        "wB / 8), dim3(8, 8)>>>(A, B, C, wA, wB); }", "",
+        "exchanged, line 9, at 320x640x320(?s:.*)y of the grid grows with the columns of C, and x"),
     "an exchanged grid at multiples alone": (
         f"__global__ void f({SHAPE}) {{ int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 "
         "+ threadIdx.y; float sum = 0; for (int p = 0; p < k; p++) sum += A[i * k + p] * B[p * n + "
@@ -1221,6 +1236,9 @@ QUESTIONS = {
         "most, A[p]); C[threadIdx.x] = most * B[0]; }", "no kernel in it looks like a product"),
     "a distance": (kernel(a="A[i * n + p] - B[p * n + j]", b="A[i * n + p] - B[p * n + j]").replace(
         "float(", "("), "f adds up no products of elements"),
+    "a distance in a variable": (
+        kernel(a="d", b="d").replace("sum +=", "{ float d = A[i * n + p] - B[p * n + j]; sum +=")
+        .replace("float(d) * float(d);", "d * d; }"), "f adds up no products of elements"),
     "a kernel that is called a matrix and a vector": (
         kernel(b="B[p]", c="C[i + j]", name="matVec"), "matVec multiplies a matrix and a vector"),
     "a kernel that launches": (

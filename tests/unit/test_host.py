@@ -75,6 +75,35 @@ LAUNCHES = {
         SQUARE + "int main() { int n = 9; auto t = duration_cast<ms>(b - a).count();"
         " dim3(1, 2, 3, 4); int u = min(), s = sizes[][7]; f<<<n, 8>>>(0, 0, 0, n); }",
         Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "an array of kernels": (
+        SQUARE + SQUARE.replace("f(", "g(") + "int main() { int n = 9; void (*all[])(const float*, "
+        "const float*, float*, int) = {g, f}; for (int i = 0; i < 2; i++) "
+        "all[i]<<<n, 8 + i>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (9, 1, 1), 0),
+    "an array outside of functions": (
+        SQUARE + "Kernel all[] = {g, f};\nvoid go(int i, int n) { all[i]<<<n, 8>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a variable that is given one": (
+        SQUARE + "int main(int argc, char** argv) { int n = 9; Kernel one; if (argc > 1) one = f; "
+        "else one = g; one<<<n, 8>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a variable that is given several": (
+        SQUARE + "int main() { int n = 9; Kernel one; one = g; one<<<1, 1>>>(0, 0, 0, n); one = f; "
+        "(*one)<<<n, 8>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a list that grows": (
+        TEMPLATE + "int main() { int n = 9; std::vector<Kernel> all; all.push_back({\"f\", f<8>});"
+        " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a function that changes its references": (
+        SQUARE + "void sides(int n, dim3& g, dim3* b) { g = dim3(n, 2); *b = dim3(8, 4); }\n"
+        "int main() { int n = 9; dim3 g, b; sides(n, g, &b); f<<<g, b>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 2, 1), (8, 4, 1), 0),
+    "a function that changes nothing": (
+        SQUARE + "void read(int argc, int* b) { if (argc > 1) *b = atoi(x); if (ok()) *b = y(); }\n"
+        "int main(int argc, char** argv) { int n = 9, b = 8; read(argc, &b); f<<<n, b>>>(0, 0, 0, "
+        "n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+    "a function's choice": (
+        SQUARE + "Kernel pick(int i) { return i ? f : g; }\nvoid go(int i, int n) "
+        "{ Kernel one = pick(i); one<<<n, 8>>>(0, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
     "sizes that have to be the same": (
         ANY + "int main() { int r = 3, c = 2, d = 2, e = 9; if (c != d) { puts(s); return 1; }"
         " f<<<d, dim3(r, e)>>>(0, 0, 0, r, e, c); }", Gemm(5, 6, 7), (7, 1, 1), (5, 6, 1), 0),

@@ -56,7 +56,7 @@ TRIED = [
      "which block does f take"),
     ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),
     ("// try: block\n" + KERNEL, "", "is no setting"),
-    ("#define SIDE 16\n" + KERNEL, "SIDE=8", "the file defines it as 16"),
+    ("#define SIDE 16\n" + KERNEL, "--strict SIDE=8", "has `#define SIDE 16`, which --strict"),
     (KERNEL, "block=64x64", "4096 threads; a block has 1 to 1024"),
     (KERNEL, "m=rows", "has no parameter rows"),
     (KERNEL, "kernel=g", "kernel=g: it has f"),

@@ -15,7 +15,7 @@ from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.host import Host, Launched, Value
 from matmul_sweep.classroom.signature import BATCH, EXTENTS, Parameter, Signature
-from matmul_sweep.classroom.source import FOR_EDGES, Source, read
+from matmul_sweep.classroom.source import FOR_EDGES, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -75,17 +75,22 @@ class FileLaunch:
     @property
     def with_alike(self) -> "FileLaunch":
         """The same where variables that begin as the same number as the only size are that size, if
-        nothing else of the grid is, or as a side of a grid that is square."""
+        without them a side of the grid is the same at all sizes."""
         begins = self.source.constants_of(self.function)
         values = {begins[text] for text, _ in self.roles if begins.get(text, "").isdecimal()}
         alike = tuple((name, "m") for name, value in begins.items() if value in values)
-        own, far = self.own.grid, self.far.grid if self.far else None
-        turns = own and far and own[0] == own[1] and far[0] != far[1]
-        if not (self.signature.square and alike and (self.constant or turns)):
+        if not (self.signature.square and alike and (self.constant or self.stays)):
             return self
         wider = replace(self, roles=(*self.roles, *alike), read={})
-        grid = wider.far.grid if wider.far and wider.far.block else None
-        return wider if grid and (self.constant or grid[0] == grid[1]) else self
+        known = wider.far and wider.far.grid and wider.far.block
+        return wider if known and (self.constant or not wider.stays) else self
+
+    @property
+    def stays(self) -> str:
+        """The axes along which its grid has several blocks, as many at all sizes."""
+        own, far = self.own.grid or (), self.far.grid if self.far else None
+        sides = zip("xy", own, far or (), strict=False)
+        return "".join(axis for axis, side, other in sides if side == other > 1)
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's, or the
@@ -244,7 +249,7 @@ class FileLaunch:
     @property
     def written_shape(self) -> Shape | None:
         """The shape of the file's own sizes before they were made small, if they are numbers."""
-        host, kind = Host(read(self.source.path), self.kernel, {}), self.signature.operation.shape
+        host, kind = Host(self.source.written, self.kernel, {}), self.signature.operation.shape
         names = [self.signature.name_of("m" if self.signature.square else role)
                  for role in kind.__match_args__]  # fmt: skip
         sides = [value for value in map(host.read, names) if isinstance(value, int)]
@@ -253,7 +258,7 @@ class FileLaunch:
     @property
     def refused_at_own(self) -> Mapping[str, Any] | None:
         """A finding about the launch at the file's own sizes, before they were made small."""
-        host = Host(read(self.source.path), self.kernel, {}) if self.source.values else None
+        host = Host(self.source.written, self.kernel, {}) if self.source.values else None
         launched = host.launch() if host else self.own
         return (self.refusal(launched, axes="xyz") if launched else None) or self.too_short
 

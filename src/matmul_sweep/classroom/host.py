@@ -17,7 +17,7 @@ from typing import Any
 from tree_sitter import Node
 
 from matmul_sweep.classroom import syntax
-from matmul_sweep.classroom.source import Source
+from matmul_sweep.classroom.source import WORD, Source
 from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
@@ -25,7 +25,8 @@ OF_CARD = re.compile(r"(?:\.|->)major$")  # the compute capability of a program'
 MAJOR, OLD_CARDS = 8, range(7)  # beyond those of no card of today
 MOST_STEPS = 20_000  # of a program, before it is given up
 MOST_CALLS = 4  # of a function that are followed
-FLAG = re.compile(r"\(\s*!?\s*\w+\s*\)")  # a condition that no size decides
+# A condition that no size decides, such as one of a choice by the command line.
+FLAG = re.compile(r"\(\s*!?\s*\w+\s*(?:[=!<>]=?\s*\d+\s*)?\)")
 LOOP_STEPS = 600  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 NOT_KNOWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Extents = tuple[int, int, int]
@@ -105,13 +106,15 @@ class Launched:
 @dataclass
 class Frame:
     """The variables of a function under way, and where each was given its value; template types;
-    the dim3 that begin with a comma expression; its namespaces, each with `::`."""
+    the dim3 that begin with a comma expression; its namespaces, each with `::`. given: what its
+    variables begin with, as it is written, and kernels that they were given since."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
     scope: str = ""
+    given: dict[str, str] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -141,7 +144,6 @@ class Host:
         self.text = self.source.text
         self.found: Launched | None = None
         self.forced = False  # whether what a name that is false keeps from running runs
-        self.begins: Mapping[str, str] = {}  # of the variables of the function that it begins with
         self.goal: Node | None = None  # a call, before which the reading ends
         self.arrivals: dict[int, Frame | None] = {}
 
@@ -163,7 +165,7 @@ class Host:
         for (function, call), words in product(each, (1, None)):
             if words is None and not parameters_of(function):
                 continue
-            self.steps, self.doubts, self.begins = 0, 0, self.source.constants_of(function)
+            self.steps = self.doubts = 0
             with suppress(Found, Returned, TooLong, RecursionError, *NOT_KNOWN):
                 self.frames = [self.frame_of(function, words, call)]
                 for declaration in self.extents_outside:
@@ -187,7 +189,41 @@ class Host:
         return (one for one in found if self.names_kernel(text_of(one, self.source.bare)))
 
     def names_kernel(self, text: str) -> bool:
-        return bool(re.search(rf"\b{re.escape(self.kernel.name)}\b", text))
+        return bool(self.source.stands_for(self.kernel.name).search(text))
+
+    @property
+    def given(self) -> dict[str, str]:
+        return self.frames[-1].given if self.frames else {}
+
+    def kernel_in(self, text: str) -> str:
+        """What a text stands for that names the kernel: itself, or what its words were given; or
+        nothing."""
+        own = re.compile(rf"\b{re.escape(self.kernel.name)}\b")
+        ahead, seen = [text], set[str]()
+        while ahead:
+            if own.search(one := ahead.pop()):
+                return one
+            words = {*WORD.findall(one)} - seen
+            seen |= words
+            ahead += [self.given.get(one) or self.source.standing.get(one, "") for one in words]
+        return ""
+
+    def meant(self, node: Node) -> str:
+        """The text of a kernel, or of that which an array has at a known place."""
+        text, name = text_of(node, self.text), syntax.part(node, "argument", self.text)
+        if node.type == "subscript_expression" and not self.forced:
+            inside, *_ = self.list_of(next(syntax.of_type(node, "subscript_argument_list"), None))
+            listed = f"auto x = {self.given.get(name) or self.source.standing.get(name, '')};"
+            found = next(syntax.of_type(parsed(listed), "initializer_list"), None)
+            if isinstance(inside, int) and found:
+                return texts(found, f"void f(){{{listed}}}")[inside]
+        return text
+
+    def give(self, name: str, text: str, more: bool = False) -> None:
+        """Let a variable hold a kernel, and what it may have held before if there are more."""
+        if (held := self.kernel_in(text)) or name in self.given:
+            before = self.given.get(name, "") if more or self.doubts else ""
+            self.given[name] = f"{before}, {held}".strip(", ")
 
     @property
     def extents_outside(self) -> Iterator[Node]:
@@ -219,6 +255,7 @@ class Host:
         program is called with, its name among them."""
         scope = syntax.scope_of(function, self.text)
         frame, name = Frame(scope=scope), self.name_of(function)
+        frame.given |= self.source.constants_of(function)
         template = next(iter(syntax.around(function, "template_declaration")), None)
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
@@ -322,6 +359,8 @@ class Host:
             elif kind == "dim3":
                 listed = 1
             name = text_of(names[0], self.text)
+            if value is not None:
+                self.given[name] = self.meant(value)
             copy_members(self.frames[-1], text_of(value, self.text), self.frames[-1], name)
             if declarator.type == "array_declarator" and isinstance(listed, list):
                 for i, element in enumerate(listed):
@@ -335,15 +374,21 @@ class Host:
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
-            # A function's call changes nothing that a launch depends on, unless it may launch.
+            # A function's call changes nothing that a launch depends on, unless it may launch, or
+            # gets a variable to change.
             call = child.type == "call_expression" and self.called(child, self.text) in self.by_name
-            if not call or self.hands_on(child) or self.leads_on(child):
+            if not call or self.hands_on(child) or self.leads_on(child) or self.changes(child):
                 self.value(child)
+
+    def changes(self, call: Node) -> bool:
+        """Whether a function of the file gets a variable that it may change."""
+        function, text = self.by_name[self.called(call, self.text)]
+        given = "&" in syntax.part(call, "arguments", self.text)
+        return given or any(is_changed(one, text) for one in parameters_of(function))
 
     def hands_on(self, call: Node) -> bool:
         """Whether a call has the kernel, or a variable with it, among its arguments."""
-        given = texts(call.child_by_field_name("arguments"), self.text)
-        return any(self.names_kernel(self.begins.get(one, one)) for one in given)
+        return bool(self.kernel_in(syntax.part(call, "arguments", self.text)))
 
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
@@ -385,6 +430,7 @@ class Host:
         begin, listed = (node.child_by_field_name(one) for one in ("declarator", "right"))
         values = self.list_of(listed) if listed and listed.type in LISTS else [None]
         self.set(text_of(begin, self.text), values[0], line_of(node))
+        self.given[text_of(begin, self.text).strip("&* ")] = text_of(listed, self.text)
         self.run(node.child_by_field_name("body"))
 
     def loop(self, node: Node, update: Node | None) -> None:
@@ -554,6 +600,9 @@ class Host:
             known = before is not None and value is not None
             value = BINARY[sign.removesuffix("=")](before, value) if known else None
         self.set(text_of(left, self.text), value, line_of(node))
+        if left and right and sign == "=":
+            of = "".join(WORD.findall(text_of(left, self.text))[:1])
+            self.give(of, self.meant(right), more=left.type != "identifier")
         frame = self.frames[-1]
         copy_members(frame, text_of(right, self.text), frame, text_of(left, self.text))
         return value
@@ -627,17 +676,20 @@ class Host:
             return converted(name, values[0])
         if name in self.by_name and self.hands_on(node):
             return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
-        held = self.begins.get(name, "")
+        held = self.given.get(name, "")
         if held.startswith("[") and self.hands_on(node):
             own = parsed(f"auto f = {held};")
             given = next(syntax.of_type(own, "lambda_expression"))
             names = as_macro(given, f"void f(){{auto f = {held};}}")
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
-            return self.function_call(*self.by_name[name], values)
+            return self.function_call(*self.by_name[name], values, texts(arguments, self.text))
         if name.startswith("cudaMalloc") and len(values) == 2:
             pointer, _ = texts(arguments, self.text)
             self.set("&" + pointer.rpartition("&")[2].strip(" )"), values[1], line_of(node))
+        if function and function.type == "field_expression":  # such as push_back
+            of = WORD.findall(text_of(function, self.text))[0]
+            self.give(of, text_of(arguments, self.text), more=True)
         known = KNOWN.get("ceil_div" if ROUNDED_UP.fullmatch(name) else name)
         if known and None not in values:
             return known(*values)
@@ -646,21 +698,30 @@ class Host:
             self.set(changed, None, line_of(node))
         return None
 
-    def function_call(self, function: Node, text: str, values: Sequence[Value]) -> Value:
-        """What a function of this text returns."""
-        named = [syntax.declared_names(one) for one in parameters_of(function)]
-        names = [text_of(one[0], text) for one in named if one]
+    def function_call(
+        self, function: Node, text: str, values: Sequence[Value], given: Sequence[str]
+    ) -> Value:
+        """What a function of this text returns; what it was given to change has its values."""
+        parameters, result = parameters_of(function), None
+        names = ["".join(text_of(name, text) for name in syntax.declared_names(one)[:1])
+                 for one in parameters]  # fmt: skip
         frame = Frame(dict(zip(names, values, strict=False)), scope=syntax.scope_of(function, text))
+        changed = [("*" * one.startswith("&") + name, one.lstrip("& "))
+                   for one, name, parameter in zip(given, names, parameters, strict=False)
+                   if one.startswith("&") or is_changed(parameter, text)]  # fmt: skip
+        frame.variables |= {inside: self.named(one) for inside, one in changed}
         outside = self.text, self.loops
         self.text, self.loops = text, 0  # its own loops are not those of the caller
         try:
             with self.apart(frame):
                 self.run(function.child_by_field_name("body"))
         except Returned as returned:
-            return returned.value
+            result = returned.value
         finally:
             self.text, self.loops = outside
-        return None
+        for inside, one in changed:
+            self.set(one, frame.variables[inside], line_of(function))
+        return result
 
     def macro_call(self, name: str, given: Sequence[str]) -> Value:
         """What a macro with arguments stands for."""
@@ -688,12 +749,15 @@ class Host:
         return None
 
     def kernel_call(self, node: Node, mark: Node, name: str) -> None:
-        function, text = node.child_by_field_name("function") or node, self.text
-        held = self.begins.get(name, "")
-        if self.names_kernel(held):
-            name, text, function = self.kernel.name, f"void f(){{{held};}}", parsed(f"{held};")
-        if name == self.kernel.name:
-            template = next(syntax.of_type(function, "template_argument_list"), None)
+        function = node.child_by_field_name("function") or node
+        held = text_of(function, self.text) if name == self.kernel.name else self.meant(function)
+        if held := self.kernel_in(held):
+            listed = f"auto x = {{{held}}};"
+            made, text = parsed(listed), f"void f(){{{listed}}}"
+            own = (one for one in syntax.of_type(made, "template_function")
+                   if syntax.part(one, "name", text) == self.kernel.name)  # fmt: skip
+            one = next(own, None)
+            template = one and one.child_by_field_name("arguments")
             self.record(node, mark, texts(template, text))
 
     def record(self, node: Node, mark: Node, template: Sequence[str]) -> None:
@@ -783,6 +847,12 @@ def as_macro(function: Node, text: str) -> tuple[list[str], str]:
         if one.type.startswith("variadic"):
             body = re.sub(rf"\b{names.pop()}\s*\.\.\.", "__VA_ARGS__", body)
     return names, body
+
+
+def is_changed(parameter: Node, text: str) -> bool:
+    """Whether it is a reference to what a function may change."""
+    reference = next(syntax.of_type(parameter, "reference_declarator"), None)
+    return bool(reference) and "const" not in text_of(parameter, text)
 
 
 def parameter_list(declarator: Node) -> Node | None:

@@ -150,7 +150,8 @@ class Launch:
             return known
         own = program.own.grid
         if own and order != LINEAR and tile[0] < EVERYTHING:
-            program = replace(program, rows=own["xyz".index(order[1])] * tile[0])
+            turned = program.signature.open_rows and program.stays == order[0]
+            program = replace(program, rows=own["xyz".index(order[not turned])] * tile[turned])
         known = replace(known, depth=far.grid[2], program=program)
         if not program.constant:
             return known
@@ -169,7 +170,7 @@ def launch_of(
     constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items()
                   if name not in OWN and not kernel.declares(name)}  # fmt: skip
-    refuse_fixed(source, constants)
+    refuse_fixed(source, {name: constants[name] for name in settings.keys() & constants.keys()})
     values = known_values(source, kernel, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
@@ -227,14 +228,15 @@ def sides_of_grid(texts: Sequence[str], shape: Shape) -> list[int]:
     return [max(1, evaluate(text.replace("/", "//"), sizes)) for text in texts]
 
 
-def refuse_fixed(source: Source, constants: Mapping[str, str]) -> None:
-    """Raise UserError for a setting that the file defines otherwise."""
-    for name, value in constants.items():
-        if source.fixes(name) and source.macros[name] != value:
-            raise UserError(
-                f"{source.path}: {name}={value}, but the file defines it as {source.macros[name]}: "
-                "change it there, or leave the setting out"
-            )
+def refuse_fixed(source: Source, settings: Mapping[str, str]) -> None:
+    """Raise UserError for a setting that the file defines otherwise, which counts if it is graded
+    strictly."""
+    for name, value in settings.items():
+        if source.fixes(name) and source.names[name] != value:
+            line = source.line_that_defines(name)
+            has = f"line {line} has `{source.line(line)}`, which --strict keeps"
+            cure = "change it there, or leave the setting out"
+            raise UserError(f"{source.path}: {name}={value}, but {has}: {cure}")
 
 
 def question_of_guess(source: Source, launch: Launch, said: str) -> UserError | None:

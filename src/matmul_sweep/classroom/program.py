@@ -114,7 +114,6 @@ class Program:
         the program around the kernel bring along."""
         own = {one.name for one in self.kernel.template}
         own |= {one.name for one in self.signature.parameters if one.position >= 0}
-        own |= self.source.constants.keys()
         wanted = re.search(r"\b(?:__)?half2?\b|bfloat16", self.code)
         halves = self.source.may_bring_halves and wanted
         brought = "cstdint", *("cuda_fp16.h", "cuda_bf16.h")[: 2 * bool(halves)]

@@ -106,6 +106,19 @@ def fixed_grid(bench: Bench, run: Run) -> Mistake | None:
     return Mistake("grid too small", line, what, CURES["grid too small"], run)
 
 
+def turned_grid(bench: Bench, run: Run) -> Mistake | None:
+    """The mistake of a grid that follows the columns of C along the axis of its rows, where the
+    kernel is not told how many rows there are, so that no other shape shows it."""
+    program, own, order = bench.launch.program, bench.own_shape, bench.launch.order
+    if not (program and own and bench.signature.open_rows and program.stays == order[0]):
+        return None
+    if bench.covers(own):
+        return None
+    line, where = program.place(program.own.lines[1])
+    what = f"{order[1]} of the grid grows with the columns of C, and {order[0]} does not{where}"
+    return Mistake("grid exchanged", line, what, CURES["grid exchanged"], replace(run, shape=own))
+
+
 def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
     teller = Teller(run, mend.bench.program)
     found = [*map(teller.told, run.mistaken), *([teller.wrong()] if run.wrong.any() else [])]
@@ -126,6 +139,10 @@ def launched(was: plans.Launch, should: plans.Launch) -> str:
     return f"the program launches {had} blocks, where {wants} would do"
 
 
+def said(was: plans.Launch, should: plans.Launch) -> str:
+    return launched(was, should).replace("program launches", "setting grid= says")
+
+
 def asked(was: plans.Launch, _: plans.Launch) -> str:
     return f"the program asks for {was.shared_bytes} bytes of dynamic shared memory, too few"
 
@@ -140,6 +157,9 @@ def mends(bench: Bench) -> Iterator[Mend]:
             "uninitialised C", line, replace(bench, zeros=True), lambda *_: told,
             f"clear {c} before each launch: cudaMemset({c}, 0, bytes)",
         )  # fmt: skip
+    if bench.launch.grid:
+        free = replace(bench, launch=replace(bench.launch, grid=()))
+        yield Mend("grid too small", 0, free, said, "say more blocks, or leave grid= out")
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)

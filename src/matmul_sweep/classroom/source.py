@@ -67,13 +67,14 @@ def word_set(text: str) -> frozenset[str]:
 @dataclass(frozen=True)
 class Source:
     """A hand-in. text: as pasting left it, repaired line by line. values: of its constants and
-    those of the headers beside it, in the place of their own. includer: the file that launches its
-    kernels, if it does not do so itself."""
+    those of the headers beside it, in the place of their own; given: those that settings say.
+    includer: the file that launches its kernels, if it does not do so itself."""
 
     path: Path
     text: str
     values: tuple[tuple[str, str], ...] = ()
     includer: "Source | None" = None
+    given: tuple[tuple[str, str], ...] = ()
 
     @property
     def host(self) -> "Source":
@@ -109,8 +110,39 @@ class Source:
 
     @cached_property
     def launchers(self) -> Mapping[str, Node | None]:
-        """The function around the first launch of each kernel that the file launches."""
-        return syntax.launchers(self.tree, self.text)
+        """The function around the first launch of each kernel that the file launches; or one that
+        names it otherwise, and may launch it through a variable or another function."""
+        found = syntax.launchers(self.tree, self.text)
+        code = {one: text_of(one, self.bare) for one in self.nodes["function_definition"]}
+        host = [one for one in code if "__global__" not in code[one].partition("{")[0]]
+        host.sort(key=lambda one: "<<<" not in code[one])
+        naming = ((name, one) for name in self.kernels for one in host
+                  if self.stands_for(name).search(code[one]))  # fmt: skip
+        return dict(reversed([*naming])) | found
+
+    @cached_property
+    def standing(self) -> dict[str, str]:
+        """What names outside of functions stand for, and what functions return."""
+        returned = {text_of(name, self.text): ",".join(
+                        re.findall(r"\breturn\b([^;]*);", text_of(one, self.bare)))
+                    for one in self.nodes["function_definition"]
+                    for name in syntax.declared_names(one)[-1:]}  # fmt: skip
+        return returned | {"".join(WORD.findall(k)[-1:]): text for k, text in self.names.items()}
+
+    def stands_for(self, kernel: str) -> re.Pattern[str]:
+        """What finds the name of a kernel, and those outside of functions that stand for it."""
+        if kernel not in self.patterns:
+            names = [kernel]
+            for one in names:  # which grow
+                own = re.compile(rf"(?<![\w.]){one}\b")
+                names += [k for k in self.standing.keys() - names if own.search(self.standing[k])]
+            self.patterns[kernel] = re.compile(rf"(?<![\w.])(?:{'|'.join(names)})\b")
+        return self.patterns[kernel]
+
+    @cached_property
+    def patterns(self) -> dict[str, re.Pattern[str]]:
+        """Those of kernels that were asked for."""
+        return {}
 
     def launches(self, source: "Source") -> bool:
         """Whether it launches a kernel of another source, and not one of its own of that name."""
@@ -209,9 +241,9 @@ class Source:
         return any("MaxDynamicSharedMemorySize" in one.bare for one in self.sources)
 
     def fixes(self, name: str) -> bool:
-        """Whether it defines a macro whatever was defined before."""
+        """Whether it defines a macro or constant whatever was defined before."""
         asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
-        return name in self.macros and not re.search(asked, self.bare)
+        return name in self.constants | self.macros and not re.search(asked, self.bare)
 
     def defines(self, name: str) -> bool:
         """Whether it, or a header beside it, defines a type of this name."""
@@ -220,6 +252,11 @@ class Source:
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def line_that_defines(self, name: str) -> int:
+        """The first line that gives a macro or constant its value, or 0."""
+        found = re.search(rf"\bdefine[ \t]+{name}\b|\b{name}\s*=", self.bare)
+        return self.bare.count("\n", 0, found.end()) + 1 if found else 0
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name. Raises UserError."""
@@ -331,6 +368,17 @@ class Source:
                 text = text[: value.start_byte] + values[name] + text[value.end_byte :]
         includer = self.includer and self.includer.with_values(values)
         return replace(self, text=text, values=tuple(values.items()), includer=includer)
+
+    def with_given(self, given: Mapping[str, str]) -> "Source":
+        """The same with values that settings say."""
+        includer = self.includer and self.includer.with_given(given)
+        found = self.with_values(given)
+        return replace(found, values=self.values, given=tuple(given.items()), includer=includer)
+
+    @property
+    def written(self) -> "Source":
+        """The file as it stands but for what settings say."""
+        return read(self.path).with_given(dict(self.given))
 
     @property
     def may_bring_halves(self) -> bool:
@@ -476,7 +524,8 @@ def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
     for include in source.includes:
         if include.beside and include.beside.resolve() not in seen:
             seen.add(include.beside.resolve())
-            header = read(include.beside).with_values(dict(source.values))
+            header = read(include.beside).with_given(dict(source.given))
+            header = header.with_values(dict(source.values))
             yield from headers_of(header, seen)
             yield header
 

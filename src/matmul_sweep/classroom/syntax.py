@@ -48,7 +48,7 @@ OWN_VARIABLES = ("parameter_declaration", "declaration", "field_declaration")
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
 GOES_ON = re.compile(r"[^;{}]*\b(?:blockDim|gridDim)\b[^;{})]*[;)]")  # over a grid
-SQUARE = re.compile(r"(\([^()]*-[^()]*\))\s*\*\s*\1")  # of a difference, as a distance has it
+DIFFERENCE = re.compile(r"\b(\w+)\s*=(?!=)[^;]*[\w)\]]\s*-(?![->=])[^;]*;")
 SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 # The index of a thread or block along one axis, or of a warp.
 ONE_COORDINATE = re.compile(
@@ -335,7 +335,8 @@ def may_be_product(kernel: Kernel) -> bool:
     places = [places_of(name, kernel) for name in names]
     found = set[str]().union(*places) if len(names) > 2 and all(places) else set[str]()
     by_elements = len(found) == 1 and not found.pop().isdecimal()
-    return takes_matrices(kernel) and not by_elements
+    distance = without_squares(kernel.body) != kernel.body
+    return takes_matrices(kernel) and not (by_elements or distance)
 
 
 def loops_of(node: Node, text: str) -> list[str]:
@@ -350,13 +351,25 @@ def loops_around(node: Node, line: int) -> list[Node]:
 
 def sums_products(code: str) -> bool:
     """Whether code that is repeated adds products, or calls what may."""
-    inside = SQUARE.sub("", code)
-    while (flat := SUBSCRIPT.sub("", inside)) != inside:
-        inside = flat
-    inside = GOES_ON.sub("", inside)
+    inside = GOES_ON.sub("", flattened(without_squares(code)))
     adds = r"\+=|(?<![\w.])(\w+)\s*=(?=[^;=]*\b\1\b)[^;=]*\+"
     sums = re.search(adds, inside) and re.search(r"[\w)]\s*\*\s*[\w(]|mul\w*\s*\(", inside)
     return bool(sums or re.search(r"fma(?!x)|FMA|dot|\bmad", inside))
+
+
+def flattened(code: str) -> str:
+    """Code without subscripts."""
+    while (flat := SUBSCRIPT.sub("", code)) != code:
+        code = flat
+    return code
+
+
+def without_squares(code: str) -> str:
+    """Code without squares of differences, as a distance has them: of one in brackets, or of a
+    variable."""
+    names = "|".join(DIFFERENCE.findall(flattened(code))) or "$^"
+    own = rf"(?:\w*fma\w*\s*\(\s*)?\b({names})\s*[*,]\s*\2\b"
+    return re.sub(rf"(\([^()]*-[^()]*\))\s*\*\s*\1|{own}", "", code)
 
 
 def takes_matrices(kernel: Kernel) -> bool:
@@ -400,18 +413,12 @@ def launch_of(call: Node) -> Node | None:
 
 
 def launchers(root: Node, text: str) -> dict[str, Node | None]:
-    """The host function around the first launch of each kernel, by the kernel's name; or around
-    the first other use of it, which gives it to a variable or a function that launches it."""
+    """The host function around the first launch of each kernel, by the kernel's name."""
     found: dict[str, Node | None] = {}
     for mark in of_type(root, "kernel_call_syntax"):
         called = text_of(mark.parent, text).strip("( ") if mark.parent else ""
         name = re.split("<|[)]", called)[0].split("::")[-1].strip()
         found.setdefault(name, next(around(mark, "function_definition"), None))
-    own = {one.name: one.node for one in kernels(root, text)}
-    for one in of_type(root, "identifier"):
-        function = next(around(one, "function_definition"), None)
-        if function and function not in own.values() and (name := text_of(one, text)) in own:
-            found.setdefault(name, function)
     return found
 
 
@@ -447,7 +454,7 @@ def constants(node: Node, text: str) -> dict[str, str]:
             own = "static" in text_of(one, text) and not any(around(one, "template_declaration"))
             value = part(one, "default_value", text) if own else ""
         if name and value and not (listed and any(map(declared_names, listed.named_children))):
-            declared = re.sub(r"^\(\s*\*\s*(\w+)\s*\).*", r"\1", part(one, name, text))
+            declared = re.sub(r"^\(\s*\*\s*(\w+).*", r"\1", part(one, name, text))
             declared = declared.partition("[")[0]
             if not member:
                 bare.setdefault(declared, value)

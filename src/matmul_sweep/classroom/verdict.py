@@ -40,6 +40,7 @@ from matmul_sweep.classroom.launching import (
     EVERYTHING,
     LINEAR,
     OBLONG_BLOCK,
+    OWN,
     PADDED,
     ROWS_FIRST,
     known_values,
@@ -65,6 +66,7 @@ from matmul_sweep.classroom.relaunching import (
     is_exact,
     mistake_of_launch,
     refused_at_own,
+    turned_grid,
 )
 from matmul_sweep.classroom.signature import (
     EXTENTS,
@@ -241,7 +243,7 @@ def programs_in(
             file = with_launcher(file) if trusted and file.kernels else file
             sources = [file] if file.kernels or not headers else headers
             named = [one for one in sources if settings.get("kernel") in one.kernels]
-            for source in named or sources:
+            for source in (with_settings(one, settings, trusted) for one in named or sources):
                 for kernel in source.products(settings.get("kernel"), trusted):
                     try:
                         program = program_of(source, kernel, settings)
@@ -261,6 +263,15 @@ def programs_in(
         raise next((one for one in refused if "Say for instance" in str(one)), refused[0])
     overloaded = [told for one in sources for told in one.overloaded]
     return found, [str(error).removeprefix(f"{path}: ") for error in refused] + overloaded
+
+
+def with_settings(source: Source, settings: Mapping[str, str], trusted: bool) -> Source:
+    """The source with settings in the place of its macros and constants; strictly graded, of macros
+    that a build may change alone."""
+    given = {name: text for name, text in settings.items() for one in source.sources
+             if name in one.constants | one.macros and (trusted or not one.fixes(name))
+             and (name not in OWN or (name in {*"mnk"} and text.isdecimal()))}  # fmt: skip
+    return source.with_given(given) if given else source
 
 
 def broken_at(source: Source, line: int, why: str = "") -> UserError:
@@ -288,8 +299,8 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         does = "multiplies a matrix and a vector or vectors" if adds else NO_SUMS
         raise UserError(f"{source.path}: {kernel.name} {does}")
     two = sum(bool(one.pointers) for one in kernel.parameters) == 2
-    two |= not syntax.may_be_product(kernel) or bool(syntax.SQUARE.search(kernel.body))
-    if two and not source.likely_products and "kernel" not in settings:
+    other = two or not syntax.may_be_product(kernel)
+    if other and not source.likely_products and "kernel" not in settings:
         raise UserError(f"{source.path}: {kernel.name} {NO_SUMS}")
 
 
@@ -297,11 +308,6 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     """A kernel's program, with dimensions that are constants of the file made small. Raises
     UserError."""
     refuse_form(source, kernel, settings)
-    given = {name: text for name, text in settings.items() for one in source.sources
-             if name in one.macros and not one.fixes(name)}  # fmt: skip
-    if given.items() - dict(source.values).items():  # which the program around it has, too
-        source = source.with_values({**dict(source.values), **given})
-        return program_of(source, source.kernel(kernel.name), settings)
     own, _ = template_arguments(source, kernel, settings)
     # m=N says which number is m, and is no number.
     numbers = {n: t for n, t in settings.items() if n not in ("m", "n", "k") or t.isdecimal()}
@@ -605,6 +611,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes, remark=remark)
     of_launch, left = mistake_of_launch(bench, [run for run in runs if not run.right])
     ordered, explanation = told_of(left if of_launch else wrong, program)
+    by_rows = None if of_launch else turned_grid(bench, runs[-1])
+    of_launch = of_launch or by_rows
     if other := turned(bench, ordered):
         return ran(verdict, other)
     lead, _ = told_of([run for run in left if is_exact(bench, run.shape)], program)
@@ -630,7 +638,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     told += (one for one in ordered if worth_telling(one, worst))
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
-    rule = rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
+    rule = "" if by_rows else rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
     return replace(
         verdict, status=WRONG, shapes=shapes,
         rule=BY_ORDER if rule == WRONG_EVERYWHERE and not off else rule,

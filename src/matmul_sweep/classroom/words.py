@@ -16,6 +16,7 @@ from matmul_sweep.classroom.mistakes import CURES, OF_LAUNCH, Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.relaunching import is_exact
 from matmul_sweep.classroom.signature import UNUSED
+from matmul_sweep.classroom.source import read
 from matmul_sweep.classroom.strict import UNLIKE
 from matmul_sweep.classroom.syntax import line_of, loops_around
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, SAMPLED, Verdict
@@ -129,6 +130,11 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
 def lines_of_grading(verdict: Verdict) -> Iterator[str]:
     """What the hand-in says of itself, whether that counts, and how to repeat a strict verdict."""
     own = [one for one in verdict.settings if one["from"] == "hand-in"]
+    file = read(verdict.program.source.path)
+    for name, value in verdict.program.source.given:
+        if (line := file.line_that_defines(name)) and file.names.get(name) != value:
+            was = f"in the place of line {line}: {file.line(line)}"
+            yield f"  {name} is {value}, as a setting says, {was}"
     for counts, said in ((True, "count"), (False, "do not count")):
         if told := [f"{one['key']}={one['value']}" for one in own if one["counts"] == counts]:
             yield f"  Settings in the file, which {said}: {' '.join(told)}"
