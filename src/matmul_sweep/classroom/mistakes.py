@@ -71,6 +71,7 @@ SAYS = {
     "endless": ("endless loop", "has not ended after some seconds"),
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
+BARRIER = r"__sync(?:threads|warp)|\bsync\s*\(|\barrive_and_wait\s*\(|\bbar(?:rier)?\.(?:cta\.)?sync"
 LOOP = r"\b(?:for|while)\s*\("
 SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or ends early
 BESIDE = r"(?:[^;\[\]]|\[[^\]]*\])*"  # of an expression, with whole subscripts
@@ -198,9 +199,10 @@ class Teller:
 
     def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
         type_, size = unquoted(finding["type"]), finding["bytes"]
-        what = f"{thread_of(finding)} accesses a '{type_}' at an address that is not aligned"
+        an = "an" if type_[0] in "aeiou" and not type_.startswith("uint") else "a"
+        what = f"{thread_of(finding)} accesses {an} '{type_}' at an address that is not aligned"
         cure = (
-            f"an address of a {type_} is a multiple of {size} bytes: every row has to begin at one"
+            f"an address of {an} {type_} is a multiple of {size} bytes: every row has to begin at one"
         )
         return self.made("misaligned access", line, what, cure)
 
@@ -325,8 +327,9 @@ class Teller:
 
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""
-        between = self.source.bare.splitlines()[min(one, other) : max(one, other) - 1]
-        return any("sync" in re.sub(r"_async|async_", "", text) for text in between)
+        bare, text = self.source.bare.splitlines(), self.source.text.splitlines()
+        between = range(min(one, other), max(one, other) - 1)
+        return any(re.search(BARRIER, text[i] if "asm" in bare[i] else bare[i]) for i in between)
 
     def explained(self, explanation: Explanation) -> Mistake:
         about = explanation.about
