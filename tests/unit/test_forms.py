@@ -298,6 +298,34 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
+    "a size that is the side of a block, too": (
+        "#define BW 33\n" + rectangular() + "int main() { int m = BW, n = BW, k = BW; dim3 "
+        "b(BW, BW), g((n + BW - 1) / BW, (m + BW - 1) / BW); f<<<g, b>>>(0, 0, 0, m, n, k); }", "",
+        r"too many threads, line 10, at 33x33x33(?s:(?!.*Also).*)launch fewer"),
+    "grid and block exchanged by their names": (
+        kernel() + "void run(int n) { n = 1000; dim3 block(16, 16), grid((n + 15) / 16, "
+        "(n + 15) / 16); f<<<block, grid>>>(0, 0, 0, n); }", "",
+        r"f is not correct: grid and block exchanged, line 9(?s:.*)kernel<<<grid, block>>>"),
+    "grid and block exchanged in a launch without names": (
+        DYNAMIC + "void run(int n) { f<<<dim3(T, T), dim3((n + T - 1) / T, (n + T - 1) / T), 256>>>"
+        "(0, 0, 0, n); }", "", "f is not correct: grid and block exchanged, line 16"),
+    "a block that is called like a grid": (
+        kernel() + "void run(int n) { dim3 threads((n + 15) / 16, (n + 15) / 16), blocks(16, 16);"
+        " f<<<threads, blocks>>>(0, 0, 0, n); }", "", "f is correct\n"),
+    "a function that is gone": (
+        '#include "util.h"\n' + kernel(b="__shfl(B[p * n + j], 0)"), "",
+        r"line 7: __shfl is gone since sm_70: write __shfl_sync\(0xffffffff, value, lane\)\n"),
+    "a type whose header is missing": (
+        kernel("half* A, half* B, half* C, int n"), "",
+        'line 1: identifier "half" is undefined; write #include <cuda_fp16.h>\n'),
+    "names that are no numbers": (
+        kernel().replace(ROW, "IDX_Y").replace(COL, "IDX_X"), "", '"IDX_Y" is undefined\n'),
+    "no barrier but a name": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("__syncthreads()", "int _sync = 0", 1), "",
+        r"put __syncthreads\(\) between lines 8 and 11"),
+    "a cure of tiles that stick out": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("i < n && t + x", "i < n && j"), "",
+        "beyond an edge of C write nothing, but load its part of each tile"),
     "a block that is too large at the program's own size": (
         kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
         + "int main() { int n = 2000; "
