@@ -411,6 +411,9 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if verdict.seed is None and (early := program.source.launches_early(program.kernel)):
             said = f"it launches {program.kernel.name} before that is declared"
             return replace(verdict, status=NOT_COMPILED, line=early, message=said)
+        place, said = program.source.broken_around(program.kernel)
+        if said and verdict.seed is None:
+            return replace(verdict, status=NOT_COMPILED, line=place, message=said)
         try:
             verdict = believed(verdict, built.result(), graded)
         except strict.Refused as refused:
