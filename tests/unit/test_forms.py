@@ -322,10 +322,10 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         kernel().replace(ROW, "IDX_Y").replace(COL, "IDX_X"), "", '"IDX_Y" is undefined\n'),
     "a block that is declared nowhere": (
         kernel() + "int main() { int n = 100; dim3 block(16, 16), grid(n / 16, n / 16); "
-        "f<<<grid, blck>>>(0, 0, 0, n); }", "", "does not compile: line 9: blck is declared nowhere"),
+        "f<<<grid, blck>>>(0, 0, 0, n); }", "", "not compile: line 9: blck is declared nowhere"),
     "a declaration without its end": (
-        kernel() + "void run(int n) {\n float ms = 0\n printf(\"%d\", n); f<<<dim3(n, n), 1>>>(0, 0, "
-        "0, n); }", "", 'does not compile: line 10: expected a ";"'),
+        kernel() + "void run(int n) {\n float ms = 0\n printf(\"%d\", n); f<<<dim3(n, n), 1>>>(0, "
+        "0, 0, n); }", "", 'does not compile: line 10: expected a ";"'),
     "a size of the grid that is declared nowhere": (
         kernel() + "int main() { int n; scanf(\"%d\", &n); dim3 b(16, 16), g((nn + 15) / 16, n / 16"
         "); f<<<g, b>>>(0, 0, 0, n); }", "", "does not compile: line 9: nn is declared nowhere"),

@@ -140,14 +140,13 @@ class Source:
         if not function or others or self.path.suffix != ".cu":
             return 0, ""
         declared = set[str]().union(*(syntax.named(one.tree, one.bare) for one in self.sources))
-        for node in syntax.of_type(function, "identifier", ";"):
-            if node.is_missing and node.parent and node.parent.type == "declaration":
+        for node in syntax.of_type(function, "identifier", ";", "ERROR"):
+            name, kind = text_of(node, self.bare), node.parent.type if node.parent else ""
+            number = re.fullmatch(r"\d[\w.]*", name) and kind == "init_declarator"
+            if number or (node.is_missing and kind == "declaration"):
                 return syntax.line_of(node), 'expected a ";"'
-            name = text_of(node, self.bare)
-            known = (
-                node.type == ";" or name in declared or name.isupper() or OF_SYSTEM.fullmatch(name)
-            )
-            if not known and syntax.is_used(node, self.bare):
+            known = name in declared or name.isupper() or OF_SYSTEM.fullmatch(name)
+            if node.type == "identifier" and not known and syntax.is_used(node, self.bare):
                 return syntax.line_of(node), f"{name} is declared nowhere"
         return 0, ""
 
