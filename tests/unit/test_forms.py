@@ -320,6 +320,17 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         'line 1: identifier "half" is undefined; write #include <cuda_fp16.h>\n'),
     "names that are no numbers": (
         kernel().replace(ROW, "IDX_Y").replace(COL, "IDX_X"), "", '"IDX_Y" is undefined\n'),
+    "a number that is a length of rows of A, and the rows of C": (
+        kernel(f"{MATRICES}, int widthA, int widthB", "A[i * widthA + p]", "B[p * widthB + j]",
+        "C[i * widthB + j]", "widthA", "widthB", "widthA"), "",
+        r"f is correct(?s:.*)\(m=widthA n=widthB k=widthA\)"),
+    "lengths of rows that say which number is which": (
+        kernel(f"{MATRICES}, int p, int q, int r", "A[i * q + p0]", "B[p0 * r + j]",
+        "C[i * r + j]", "p", "r").replace("int p = 0; p < n; p++", "int p0 = 0; p0 < r; p0++")
+        + "int main() { int p = 64, q = 32, r = 128, *a, *b, *c; cudaMalloc(&a, p * q * 4); "
+        "cudaMalloc(&b, q * r * 4); cudaMalloc(&c, p * r * 4); "
+        "f<<<dim3(8, 4), dim3(16, 16)>>>(a, b, c, p, q, r); }", "",
+        r"f is not correct(?s:(?!.*allocate).*)\(m=p n=r k=q\)"),
     "a block that is declared nowhere": (
         kernel() + "int main() { int n = 100; dim3 block(16, 16), grid(n / 16, n / 16); "
         "f<<<grid, blck>>>(0, 0, 0, n); }", "", "not compile: line 9: blck is declared nowhere"),

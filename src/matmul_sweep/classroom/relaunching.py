@@ -86,9 +86,12 @@ def unset_alone(run: Run) -> bool:
 
 
 def refused_at_own(bench: Bench, run: Run) -> Mistake | None:
-    """The mistake of a launch that a GPU refuses at the program's own sizes alone."""
+    """The mistake of a launch that a GPU refuses at the program's own sizes alone, or that has too
+    short a matrix there, if it is known which size is which."""
     program = bench.launch.program
     finding = program.refused_at_own if program else None
+    if finding and bench.signature.unsure and finding["mistake"] == "out of bounds":
+        return None
     at_own = replace(run, shape=bench.own_shape or run.shape)
     return Teller(at_own, bench.program).tell_refused(finding, 0) if finding else None
 
