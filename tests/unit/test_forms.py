@@ -331,6 +331,10 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         "cudaMalloc(&b, q * r * 4); cudaMalloc(&c, p * r * 4); "
         "f<<<dim3(8, 4), dim3(16, 16)>>>(a, b, c, p, q, r); }", "",
         r"f is not correct(?s:(?!.*allocate).*)\(m=p n=r k=q\)"),
+    "a grid that follows from a block which the file is given": (
+        kernel().replace(COL, f"({COL}) % n").replace(ROW, f"({COL}) / n") + "void run(int n, "
+        "int many) { int t = many; f<<<(n * n + t - 1) / t, t>>>(0, 0, 0, n); }", "",
+        r"f is correct\n(?s:.*)as in line 9; guessed, .*: block=128"),
     "a block that is declared nowhere": (
         kernel() + "int main() { int n = 100; dim3 block(16, 16), grid(n / 16, n / 16); "
         "f<<<grid, blck>>>(0, 0, 0, n); }", "", "not compile: line 9: blck is declared nowhere"),

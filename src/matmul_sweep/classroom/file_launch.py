@@ -71,10 +71,22 @@ class FileLaunch:
 
     def under(self, signature: Signature) -> "FileLaunch":
         """The same if the kernel's numbers are other dimensions."""
+        numbers = (one for one in self.roles if one[1].isdecimal())
         return replace(
             self, signature=signature, read={},
-            roles=roles_of(self.source, self.kernel, signature, self.own),
+            roles=(*roles_of(self.source, self.kernel, signature, self.own), *numbers),
         ).with_alike  # fmt: skip
+
+    def with_threads(self, threads: int) -> "FileLaunch":
+        """The same with so many threads in a line, if nothing else of its launch is unknown."""
+        launch = rf"\b{self.kernel.name}\s*<<<[^;]*,\s*(\w+)\s*>>>"
+        found = re.search(launch, self.around)
+        if not found or (self.far and self.far.block):
+            return self
+        names = {found[1], self.source.constants_of(self.function).get(found[1], found[1])}
+        known = tuple((name, str(threads)) for name in names)
+        wider = replace(self, roles=(*self.roles, *known), read={})
+        return wider if wider.far and wider.far.block and wider.far.grid else self
 
     @property
     def with_alike(self) -> "FileLaunch":
