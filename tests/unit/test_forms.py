@@ -305,6 +305,61 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
+    "a size that is the side of a block, too": (
+        "#define BW 33\n" + rectangular() + "int main() { int m = BW, n = BW, k = BW; dim3 "
+        "b(BW, BW), g((n + BW - 1) / BW, (m + BW - 1) / BW); f<<<g, b>>>(0, 0, 0, m, n, k); }", "",
+        r"too many threads, line 10, at 33x33x33(?s:(?!.*Also).*)launch fewer"),
+    "grid and block exchanged by their names": (
+        kernel() + "void run(int n) { n = 1000; dim3 block(16, 16), grid((n + 15) / 16, "
+        "(n + 15) / 16); f<<<block, grid>>>(0, 0, 0, n); }", "",
+        r"f is not correct: grid and block exchanged, line 9(?s:.*)kernel<<<grid, block>>>"),
+    "grid and block exchanged in a launch without names": (
+        DYNAMIC + "void run(int n) { f<<<dim3(T, T), dim3((n + T - 1) / T, (n + T - 1) / T), 256>>>"
+        "(0, 0, 0, n); }", "", "f is not correct: grid and block exchanged, line 16"),
+    "a block that is called like a grid": (
+        kernel() + "void run(int n) { dim3 threads((n + 15) / 16, (n + 15) / 16), blocks(16, 16);"
+        " f<<<threads, blocks>>>(0, 0, 0, n); }", "", "f is correct\n"),
+    "a function that is gone": (
+        '#include "util.h"\n' + kernel(b="__shfl(B[p * n + j], 0)"), "",
+        r"line 7: __shfl is gone since sm_70: write __shfl_sync\(0xffffffff, value, lane\)\n"),
+    "a type whose header is missing": (
+        kernel("half* A, half* B, half* C, int n"), "",
+        'line 1: identifier "half" is undefined; write #include <cuda_fp16.h>\n'),
+    "names that are no numbers": (
+        kernel().replace(ROW, "IDX_Y").replace(COL, "IDX_X"), "", '"IDX_Y" is undefined\n'),
+    "a number that is a length of rows of A, and the rows of C": (
+        kernel(f"{MATRICES}, int widthA, int widthB", "A[i * widthA + p]", "B[p * widthB + j]",
+        "C[i * widthB + j]", "widthA", "widthB", "widthA"), "",
+        r"f is correct(?s:.*)\(m=widthA n=widthB k=widthA\)"),
+    "lengths of rows that say which number is which": (
+        kernel(f"{MATRICES}, int p, int q, int r", "A[i * q + p0]", "B[p0 * r + j]",
+        "C[i * r + j]", "p", "r").replace("int p = 0; p < n; p++", "int p0 = 0; p0 < r; p0++")
+        + "int main() { int p = 64, q = 32, r = 128, *a, *b, *c; cudaMalloc(&a, p * q * 4); "
+        "cudaMalloc(&b, q * r * 4); cudaMalloc(&c, p * r * 4); "
+        "f<<<dim3(8, 4), dim3(16, 16)>>>(a, b, c, p, q, r); }", "",
+        r"f is not correct(?s:(?!.*allocate).*)\(m=p n=r k=q\)"),
+    "a grid that follows from a block which the file is given": (
+        kernel().replace(COL, f"({COL}) % n").replace(ROW, f"({COL}) / n") + "void run(int n, "
+        "int many) { int t = many; f<<<(n * n + t - 1) / t, t>>>(0, 0, 0, n); }", "",
+        r"f is correct\n(?s:.*)as in line 9; guessed, .*: block=128"),
+    "a block that is declared nowhere": (
+        kernel() + "int main() { int n = 100; dim3 block(16, 16), grid(n / 16, n / 16); "
+        "f<<<grid, blck>>>(0, 0, 0, n); }", "", "not compile: line 9: blck is declared nowhere"),
+    "a declaration without its end": (
+        kernel() + "void run(int n) {\n float ms = 0\n printf(\"%d\", n); f<<<dim3(n, n), 1>>>(0, "
+        "0, 0, n); }", "", 'does not compile: line 10: expected a ";"'),
+    "a size of the grid that is declared nowhere": (
+        kernel() + "int main() { int n; scanf(\"%d\", &n); dim3 b(16, 16), g((nn + 15) / 16, n / 16"
+        "); f<<<g, b>>>(0, 0, 0, n); }", "", "does not compile: line 9: nn is declared nowhere"),
+    "a value that is declared nowhere": (
+        kernel() + "void run(int n) { float ms = zero; f<<<dim3(n, n), 1>>>(0, 0, 0, n); }", "",
+        "does not compile: line 9: zero is declared nowhere"),
+    "no barrier but a name": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("__syncthreads()", "int _sync", 1), "",
+        r"put __syncthreads\(\) between lines 8 and 11"),
+    "a cure of tiles that stick out": (
+        tiled("x = threadIdx.x, y = threadIdx.y").replace("i < n && t + x", "i < n && j"), "",
+        "beyond an edge of C write nothing, but load its part of each tile"),
     "a block that is too large at the program's own size": (
         kernel().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x")
         + "int main() { int n = 2000; "

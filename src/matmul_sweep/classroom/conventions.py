@@ -5,7 +5,7 @@ The kernel's own indexing decides, where nobody said it: C of two launches is ri
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -23,7 +23,7 @@ from matmul_sweep.classroom.signature import (
     by_index_of_rows,
 )
 from matmul_sweep.classroom.source import word_set
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, places_of
 from matmul_sweep.operations.shapes import Shape
 
 # Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
@@ -49,7 +49,7 @@ def fitting(bench: Bench, folder: Path) -> Bench | None:
             stored = stored.with_tile(SIDE)  # the same for every order of the numbers
             orders = [stored] if told or fixed else [*reordered(stored)]
             for one in [*orders, *map(regridded, orders if stored.launch.program else ())]:
-                if right(one.run(different_sides(one)), whole=True):
+                if all(right(one.run(shape), whole=True) for shape in telling(one)):
                     sure = replace(one.program, signature=replace(one.signature, unsure=False))
                     launch = replace(one.launch, mended=None)
                     return replace(one, narrow=False, launch=launch, program=sure)
@@ -81,12 +81,17 @@ def likeliest(bench: Bench) -> Bench | None:
         run = one.run(different_sides(one))
         return not reaches_beyond(run), run.result.ended and not run.unwritten.any()
 
-    roles = {p.name: p.role for p in bench.signature.parameters}
-    kernel = bench.program.kernel
-    told = by_index_of_rows(kernel, roles, roles) or by_divided_index(kernel, roles)
+    signature, kernel = bench.signature, bench.program.kernel
+    roles = {p.name: p.role for p in signature.parameters}
+    matrices = {role: name for name, role in roles.items() if role in {*"ABC"}}
+    numbers = [name for name, role in roles.items() if role in {*"mnk"}]
+    lengths = by_lengths(kernel, matrices, numbers) if signature.unsure else {}
+    told = lengths or by_index_of_rows(kernel, roles, roles) or by_divided_index(kernel, roles)
     if len({*told.values()}) == len(told) == 3:
         ways = reordered(bench.with_tile(SIDE))
-        return next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})
+        found = next(one for one in ways if told == {k: one.signature.name_of(k) for k in told})
+        sure = replace(found.signature, unsure=found.signature.unsure and not lengths)
+        return replace(found, program=replace(found.program, signature=sure))
     usual = bench.with_tile()
     inside, whole = stays_inside(usual)
     if not inside and not bench.signature.open_rows:
@@ -94,6 +99,19 @@ def likeliest(bench: Bench) -> Bench | None:
         if other := next(others, None):
             return other
     return usual if (inside and whole) or not bench.signature.unsure else None
+
+
+def by_lengths(kernel: Kernel, names: Mapping[str, str], numbers: Iterable[str]) -> dict[str, str]:
+    """What m, n and k are of a kernel of three numbers that has one for the length of rows of B and
+    C, and another one for that of A; or nothing. names: of the matrices."""
+    length = re.compile(r"\s*(?:\w+|\((?:[^()]|\([^()]*\))*\))\s*\*\s*(\w+)\s*\+.*")
+    found = {role: {told[1] if (told := length.fullmatch(one)) else "" for one in
+                    places_of(name, kernel)} for role, name in names.items()}  # fmt: skip
+    rest = {*numbers} - found["A"] - found["B"]
+    alone = all(len(one) == 1 for one in (*found.values(), rest))
+    if not alone or found["B"] != found["C"] or found["A"] == found["B"]:
+        return {}
+    return {"m": rest.pop(), "n": found["B"].pop(), "k": found["A"].pop()}
 
 
 def by_divided_index(kernel: Kernel, numbers: Iterable[str]) -> dict[str, str]:
@@ -196,6 +214,18 @@ def different_sides(bench: Bench) -> Shape:
     wide = bench.shape(2 * side, side, min(side // 2, WIDE))
     differ = len({*wide.dimensions}) == len(wide.dimensions)
     return wide if side >= WIDE and differ else bench.shape(3 * side, side, 2 * side)
+
+
+def telling(bench: Bench) -> Iterator[Shape]:
+    """The same; and if a dimension has no number of its own, one that has the others the other way
+    round: a kernel may be right with it as either as long as this is the shorter one."""
+    first = different_sides(bench)
+    yield first
+    free = [role for role in first.__match_args__ if role not in bench.signature.tied]
+    if bench.signature.tied and not bench.signature.settled and not bench.has_one_block:
+        short, long = sorted(free, key=lambda role: getattr(first, role))
+        sides = {short: 2 * getattr(first, long), long: getattr(first, long)}
+        yield bench.shape(*(sides.get(role, 1) for role in "mnk"))
 
 
 def by_fragments(program: Program) -> frozenset[str]:

@@ -41,6 +41,10 @@ REFUSES_OTHERS = re.compile(
 REFUSES_UNLIKE = re.compile(
     r"\bif\s*\(([^;{}]*!=[^;{}]*)\)\s*(?:\{[^{}]*)?\b(?:throw|return|exit|abort)\b"
 )
+GRID_FIRST = "kernel<<<grid, block>>>: the grid comes first"
+# What people call a block, and a grid.
+LIKE_BLOCK = re.compile(r"(?i)(?!.*grid)(?!n_|num)\w*(?:thread|block(?!s))\w*")
+LIKE_GRID = re.compile(r"(?i)(?!.*thread)\w*(?:grid|blocks)\w*|(?:n_?|num_?)block")
 COPY = r"\bcudaMemcpy(?:2D)?(?:Async)?\s*\(\s*"
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
@@ -67,10 +71,22 @@ class FileLaunch:
 
     def under(self, signature: Signature) -> "FileLaunch":
         """The same if the kernel's numbers are other dimensions."""
+        numbers = (one for one in self.roles if one[1].isdecimal())
         return replace(
             self, signature=signature, read={},
-            roles=roles_of(self.source, self.kernel, signature, self.own),
+            roles=(*roles_of(self.source, self.kernel, signature, self.own), *numbers),
         ).with_alike  # fmt: skip
+
+    def with_threads(self, threads: int) -> "FileLaunch":
+        """The same with so many threads in a line, if nothing else of its launch is unknown."""
+        launch = rf"\b{self.kernel.name}\s*<<<[^;]*,\s*(\w+)\s*>>>"
+        found = re.search(launch, self.around)
+        if not found or (self.far and self.far.block):
+            return self
+        names = {found[1], self.source.constants_of(self.function).get(found[1], found[1])}
+        known = tuple((name, str(threads)) for name in names)
+        wider = replace(self, roles=(*self.roles, *known), read={})
+        return wider if wider.far and wider.far.block and wider.far.grid else self
 
     @property
     def with_alike(self) -> "FileLaunch":
@@ -322,6 +338,10 @@ class FileLaunch:
                 what = f"`{written}` is a comma expression of C, of which the last value counts"
                 what += f": {'×'.join(map(str, sides))}"
                 return self.refused("comma for dim3", line, what, f"write dim3{written}")
+        if self.exchanged and launched.grid and launched.block:
+            grid, block = ("×".join(map(str, one)) for one in (launched.grid, launched.block))
+            what = f"`<<<{', '.join(self.extents)}>>>` launches {grid} blocks of {block} threads"
+            return self.refused("grid and block exchanged", launched.lines[0], what, GRID_FIRST)
         threads = math.prod(launched.block or (1,))
         most = min(self.bound or MAXIMUM_THREADS, MAXIMUM_THREADS)
         if threads > most:
@@ -356,6 +376,21 @@ class FileLaunch:
         line, where = self.place(line)
         return {"kind": "refused", "mistake": kind, "line": line, "what": what + where,
                 "cure": cure}  # fmt: skip
+
+    @property
+    def extents(self) -> tuple[str, ...]:
+        """The names of its grid and its block, if they are variables."""
+        launch = rf"\b{self.kernel.name}\s*(?:<[^<>]*>)?\s*<<<\s*(\w+)\s*,\s*(\w+)\s*[,>]"
+        found = re.search(launch, self.around)
+        return (found[1], found[2]) if found else ()
+
+    @cached_property
+    def exchanged(self) -> bool:
+        """Whether by their names its grid is a block, and its block a grid, and the first one does
+        not grow with C."""
+        grows = self.far and self.far.grid != self.own.grid
+        pairs = zip((LIKE_BLOCK, LIKE_GRID), self.extents, strict=False)
+        return not grows and [bool(like.fullmatch(name)) for like, name in pairs] == [True, True]
 
     @cached_property
     def bound(self) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 from matmul_sweep.classroom.cuda_on_cpu.contained import MOST_BYTES
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.explanation import Explanation
+from matmul_sweep.classroom.file_launch import GRID_FIRST
 from matmul_sweep.classroom.launching import CROSSED
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.syntax import line_of, loops_around, text_of
@@ -20,6 +21,7 @@ from matmul_sweep.classroom.syntax import line_of, loops_around, text_of
 # what breaks the launch, then what makes C wrong.
 OF_LAUNCH = {  # or what another launch mends
     "comma for dim3": "",
+    "grid and block exchanged": GRID_FIRST,
     "too many threads": "",
     "no threads": "",
     "no blocks": "",
@@ -71,6 +73,9 @@ SAYS = {
     "endless": ("endless loop", "has not ended after some seconds"),
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
+BARRIER = (
+    r"__sync(?:threads|warp)|\bsync\s*\(|\barrive_and_wait\s*\(|\bbar(?:rier)?\.(?:cta\.)?sync"
+)
 LOOP = r"\b(?:for|while)\s*\("
 SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or ends early
 BESIDE = r"(?:[^;\[\]]|\[[^\]]*\])*"  # of an expression, with whole subscripts
@@ -198,10 +203,10 @@ class Teller:
 
     def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
         type_, size = unquoted(finding["type"]), finding["bytes"]
-        what = f"{thread_of(finding)} accesses a '{type_}' at an address that is not aligned"
-        cure = (
-            f"an address of a {type_} is a multiple of {size} bytes: every row has to begin at one"
-        )
+        an = "an" if re.match("[aeio]", type_) else "a"  # but a uint4
+        what = f"{thread_of(finding)} accesses {an} '{type_}' at an address that is not aligned"
+        cure = f"an address of {an} {type_} is a multiple of {size} bytes"
+        cure += ": every row has to begin at one"
         return self.made("misaligned access", line, what, cure)
 
     def tell_unwaited(self, finding: Mapping[str, Any], line: int) -> Mistake:
@@ -325,8 +330,9 @@ class Teller:
 
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""
-        between = self.source.bare.splitlines()[min(one, other) : max(one, other) - 1]
-        return any("sync" in re.sub(r"_async|async_", "", text) for text in between)
+        bare, text = self.source.bare.splitlines(), self.source.text.splitlines()
+        between = range(min(one, other), max(one, other) - 1)
+        return any(re.search(BARRIER, text[i] if "asm" in bare[i] else bare[i]) for i in between)
 
     def explained(self, explanation: Explanation) -> Mistake:
         about = explanation.about

@@ -30,6 +30,13 @@ ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
 UNDECLARED = re.compile(r'identifier "(\w+)" is undefined')
+# What CUDA has no more since sm_70, with what such a function takes behind the mask.
+GONE = re.compile(r"__(?:shfl(?:_(?:up|down|xor))?|ballot|any|all)")
+TAKES = {"__shfl": "value, lane", "__shfl_xor": "value, mask of lanes"}
+# Types of CUDA's headers.
+IN_HEADERS = {"cuda_fp16.h": re.compile("(?:__)?half2?"),
+              "cuda_bf16.h": re.compile("__nv_bfloat162?")}  # fmt: skip
+NO_NUMBER = re.compile("IDX|DIM_?[XYZ]$")  # in the name of what may be an index of CUDA's
 # Gives a member of a struct its value, even if it is constant.
 SETTER = """template <class trial_place, class trial_value>
 __device__ inline void trial_set(const trial_place& place, trial_value value)
@@ -317,7 +324,8 @@ def checked(command: Sequence[str], program: Program) -> subprocess.CompletedPro
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
-    found = ERROR.search(report)
+    errors = [*ERROR.finditer(report)]  # that of an unknown type is the second one
+    found = next((one for one in errors if "incomplete type" not in one[3]), ERROR.search(report))
     if without_body := re.search(r"Unresolved extern function '_Z(\d+)(\w+)'", report):
         name = without_body[2][: int(without_body[1])]
         return CompileMistake(0, f"it calls {name}, which has no body in it: paste that in")
@@ -329,7 +337,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     undeclared = UNDECLARED.search(message)
     if re.search(r"\b(?:requires|concept|consteval)\b", source.line(line)):
         message += "; it is C++20, and a trial reads C++17"
-    if undeclared or "namespace name" in message:
+    if undeclared and (gone := GONE.fullmatch(undeclared[1])):
+        takes = TAKES.get(gone[0], "value, delta" if "shfl" in gone[0] else "condition")
+        message = f"{gone[0]} is gone since sm_70: write {gone[0]}_sync(0xffffffff, {takes})"
+    elif undeclared or "namespace name" in message:
+        message += "".join(f"; write #include <{header}>" for header, types in IN_HEADERS.items()
+                           if undeclared and types.fullmatch(undeclared[1]))  # fmt: skip
         message += source.perhaps_left_out
     condition = next(syntax.around(program.kernel.node, "preproc_if", "preproc_ifdef"), None)
     if condition and undeclared and undeclared[1] == program.kernel.name:
@@ -337,9 +350,10 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     tested = source.line(line) if source.line(line).startswith("#if") else ""
     unknown = [*UNDECLARED.findall(report), *re.findall(r"\b[A-Za-z_]\w+", tested[3:])]
     called = re.findall(r"(\w+)\s*\(", source.bare)  # no number will do
-    given = (*program.launch.constants, *called)
+    given = (*program.launch.constants, *called, *(one.name for one in program.kernel.parameters))
     given += ("FIXME", "TODO")  # which nobody gives
-    unknown = [one for one in unknown if one.isupper() and not (one in given or source.fixes(one))]
+    unknown = [one for one in unknown if one.isupper() and not NO_NUMBER.search(one)
+               and not (one in given or source.fixes(one))]  # fmt: skip
     if names := dict.fromkeys(unknown):
         said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"

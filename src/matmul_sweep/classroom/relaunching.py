@@ -1,5 +1,6 @@
 """Mistakes of a launch: what another one would mend, tried at the shapes that went wrong."""
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +11,14 @@ from itertools import takewhile
 import numpy as np
 
 from matmul_sweep.catalogue import plans
-from matmul_sweep.catalogue.architectures import STATIC_SHARED
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.launching import EVERYTHING, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 MOST_RUNS = 6  # of those that went wrong, all of which have to be mended
+OF_GRID = ("grid exchanged", "grid too small")
 SLICES = (2, 3, 4, 8)  # blocks along z
 
 Change = Callable[[plans.Launch, Shape], plans.Launch]
@@ -49,13 +51,13 @@ def mistake_of_launch(bench: Bench, wrong: Sequence[Run]) -> tuple[Mistake | Non
         if len(mended) == len(few):
             pairs = [*zip(few, mended, strict=True)]
             more = any(np.greater(new.launched.grid, old.launched.grid).any() for old, new in pairs)
-            if more or not mend.kind.startswith("grid"):
+            if more or mend.kind not in OF_GRID:
                 return mended_by(mend, *pairs[0]), ()
     short = [run for run in alone
              if run.result.ended and run.unwritten.any() and not run.sampled]  # fmt: skip
     clean = [run for run in short if not run.mistaken] or short
     counted = "gridDim" in bench.program.kernel.body  # by which it numbers its blocks
-    for mend in (one for one in mends(bench) if short and one.kind.startswith("grid")):
+    for mend in (one for one in mends(bench) if short and one.kind in OF_GRID):
         exchanged = mend.kind == "grid exchanged"
         few = (clean if exchanged else short)[:MOST_RUNS]
         mended = [mend.bench.run(run.shape) for run in few]
@@ -84,9 +86,12 @@ def unset_alone(run: Run) -> bool:
 
 
 def refused_at_own(bench: Bench, run: Run) -> Mistake | None:
-    """The mistake of a launch that a GPU refuses at the program's own sizes alone."""
+    """The mistake of a launch that a GPU refuses at the program's own sizes alone, or that has too
+    short a matrix there, if it is known which size is which."""
     program = bench.launch.program
     finding = program.refused_at_own if program else None
+    if finding and bench.signature.unsure and finding["mistake"] == "out of bounds":
+        return None
     at_own = replace(run, shape=bench.own_shape or run.shape)
     return Teller(at_own, bench.program).tell_refused(finding, 0) if finding else None
 
@@ -136,6 +141,9 @@ def mended_by(mend: Mend, run: Run, mended: Run) -> Mistake:
 
 def launched(was: plans.Launch, should: plans.Launch) -> str:
     had, wants = ("×".join(map(str, one.grid)) for one in (was, should))
+    if was.block != should.block:  # they are exchanged
+        had, wants = f"{had} blocks of {wants} threads", f"{wants} blocks of {had}"
+        return f"the program launches {had}, where {wants} would do"
     return f"the program launches {had} blocks, where {wants} would do"
 
 
@@ -163,6 +171,8 @@ def mends(bench: Bench) -> Iterator[Mend]:
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
+    if bench.launch.program.constant:
+        yield relaunched(bench, "grid and block exchanged", turned)
     if not striding_blocks(bench.program.source, bench.program.kernel):  # that takes any grid
         yield relaunched(bench, "grid too small", bench_covers(bench))
     if re.search(r"blockIdx\s*\.\s*z", bench.program.kernel.body):
@@ -186,6 +196,12 @@ def relaunched(bench: Bench, kind: str, change: Change, cure: str = "") -> Mend:
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
     x, y, z = launch.grid
     return replace(launch, grid=(y, x, z))
+
+
+def turned(launch: plans.Launch, _: Shape) -> plans.Launch:
+    """With the block for the grid, and the grid, if it is one of so few threads, for the block."""
+    fits = 0 < math.prod(launch.grid) <= MAXIMUM_THREADS
+    return replace(launch, grid=launch.block, block=launch.grid) if fits else launch
 
 
 def bench_covers(bench: Bench) -> Change:

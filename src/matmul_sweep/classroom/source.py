@@ -27,6 +27,9 @@ KERNEL_HEADERS = re.compile(
     r"(?:\.\w+)?"
 )
 # Headers of CUDA; a project's own may be called cuda_matrix.h.
+# What a program's names may be without any declaration in it.
+OF_SYSTEM = re.compile(r"cu[a-z]+[A-Z]\w*|__\w+|(?:block|grid)Dim|(?:block|thread)Idx|warpSize"
+                       r"|std(?:in|out|err)|errno|environ|opt(?:arg|ind)|this")  # fmt: skip
 OF_CUDA = re.compile(
     r"cuda(?:\.h|Profiler|GL|/|_(?:runtime|device_runtime|fp\d|bf16|pipeline|awbarrier|profiler"
     r"|occupancy|texture_types|surface_types|gl_interop)\w*\.)|cu(?:blas|rand|sparse|solver|fft)"
@@ -160,6 +163,24 @@ class Source:
             return 0
         launches = syntax.launch_of(call) and self.path.suffix == ".cu"
         return syntax.line_of(call) if launches else 0
+
+    def broken_around(self, kernel: Kernel) -> tuple[int, str]:
+        """The line, and why it does not compile, of a name in a kernel's launch or what variables
+        beside it begin with, that the file declares nowhere, or of a declaration without its end; 0
+        and nothing without any, or if another file may have it."""
+        function, others = self.launchers.get(kernel.name), self.includer or self.left_out
+        if not function or others or self.path.suffix != ".cu":
+            return 0, ""
+        declared = set[str]().union(*(syntax.named(one.tree, one.bare) for one in self.sources))
+        for node in syntax.of_type(function, "identifier", ";", "ERROR"):
+            name, kind = text_of(node, self.bare), node.parent.type if node.parent else ""
+            number = re.fullmatch(r"\d[\w.]*", name) and kind == "init_declarator"
+            if number or (node.is_missing and kind == "declaration"):
+                return syntax.line_of(node), 'expected a ";"'
+            known = name in declared or name.isupper() or OF_SYSTEM.fullmatch(name)
+            if node.type == "identifier" and not known and syntax.is_used(node, self.bare):
+                return syntax.line_of(node), f"{name} is declared nowhere"
+        return 0, ""
 
     @cached_property
     def settings(self) -> dict[str, str]:

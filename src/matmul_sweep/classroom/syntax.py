@@ -44,6 +44,8 @@ NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identif
 # Others with a name in a field: of a specialisation its template's.
 NAMED = {"alias_declaration", "namespace_alias_definition", "template_type", "template_function"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+# Of what a name is a part that is declared elsewhere.
+USES = re.compile(r"\w+_(?:expression|statement)|\w*argument_list|kernel_call_syntax|init\w+_list")
 OWN_VARIABLES = ("parameter_declaration", "declaration", "field_declaration")
 # A member that is none of each object's own: a function, a type, or one for all.
 SHARED_MEMBER = re.compile(r"(?:static|using|typedef|friend|template)\b|[^=]*\(")
@@ -532,6 +534,34 @@ def declared_names(node: Node) -> list[Node]:
     if node.type == "enum_specifier":
         parts += [one.children[0] for one in of_type(node, "enumerator")]
     return [name for one in parts for name in declared_names(one)]
+
+
+def named(root: Node, text: str) -> set[str]:
+    """The names that are declared anywhere, or may be: by macros."""
+    found = set[str]()
+    for node in of_type(root, "identifier", "field_identifier", "preproc_arg"):
+        kind = node.parent.type if node.parent else ""
+        begins = kind == "init_declarator" and node == value_of(node.parent)
+        macro = next(around(node, "call_expression"), None) if kind == "argument_list" else None
+        by_macro = macro and part(macro, "function", text).isupper()
+        if by_macro or not (begins or USES.fullmatch(kind)) or node.type == "preproc_arg":
+            found |= {*re.findall(r"\w+", text_of(node, text))}
+    return found
+
+
+def is_used(node: Node, text: str) -> bool:
+    """Whether a name, of no function, stands in the `<<<...>>>` of a launch, in what a dim3 begins
+    with, or alone as what a variable begins with."""
+    declares = next(around(node, "declaration"), None)
+    of_dim3 = declares and part(declares, "type", text) == "dim3"
+    called = node.parent and node.parent.child_by_field_name("function") == node
+    extents = next(around(node, "kernel_call_syntax"), None)
+    return not called and bool(extents or of_dim3 or value_of(node.parent) == node)
+
+
+def value_of(node: Node | None) -> Node | None:
+    """What a declaration's variable begins with."""
+    return node.child_by_field_name("value") if node else None
 
 
 def without_comments(root: Node, text: str) -> str:

@@ -30,7 +30,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import (
     NotRunnable,
     compiler,
 )
-from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
+from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed, Watched
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
@@ -356,6 +356,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             block = block if 0 < math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
+        elif "block" in launch.guessed and launch.block[1:] == (1, 1) and launch.program:
+            launch = replace(launch, program=launch.program.with_threads(launch.block[0]))
     return Program(source, kernel, signature, launch)
 
 
@@ -417,6 +419,9 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if verdict.seed is None and (early := program.source.launches_early(program.kernel)):
             said = f"it launches {program.kernel.name} before that is declared"
             return replace(verdict, status=NOT_COMPILED, line=early, message=said)
+        place, said = program.source.broken_around(program.kernel)
+        if said and verdict.seed is None:
+            return replace(verdict, status=NOT_COMPILED, line=place, message=said)
         try:
             verdict = believed(verdict, built.result(), graded)
         except strict.Refused as refused:
@@ -437,7 +442,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             left = f"its program leaves a part of C to {own.for_edges}; one kernel has to do all"
             return replace(verdict, message=f"refused: {left}")
         bench = Bench(program, executable_in(folder), launch, seed=verdict.seed)
-        return judged(verdict, bench, folder)
+        return impossible(verdict, bench) or judged(verdict, bench, folder)
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
@@ -445,6 +450,20 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         if asked := question_of_guess(program.source, program.launch, said):
             raise asked from None
         return replace(verdict, status=WRONG, message=said)
+
+
+def impossible(verdict: Verdict, bench: Bench) -> Verdict | None:
+    """The verdict on a program that at its own sizes has a block which no GPU takes, and no other
+    one at any other; or None."""
+    own, block = bench.launch.program, bench.launch.block
+    if not own or not own.own_shape or math.prod(block) <= MAXIMUM_THREADS:
+        return None
+    bench = replace(bench, launch=bench.launch.with_tile(block[1::-1], COLUMNS_FIRST))
+    nothing = np.zeros((1, 1), bool)
+    done = Watched(bench.executable, nothing, (), nothing, "", ended=False)
+    run = Run(own.own_shape, bench.launch.alone, (), done, wrong=nothing)
+    told = refused_at_own(bench, run)
+    return replace(verdict, status=WRONG, bench=bench, mistakes=[told]) if told else None
 
 
 def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:

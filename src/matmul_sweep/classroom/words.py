@@ -122,7 +122,10 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         yield "  To mend: put 0 into a tile where it sticks out of its matrix."
     beyond = any(one.kind in ("out of bounds", "race", "crash") for one in verdict.mistakes)
     if beyond and (names != [terms] or verdict.program.signature.square):
-        yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
+        loads = (
+            "but load its part of each tile" if "__shared__" in code else "and read nothing there"
+        )
+        yield f"  To mend: let a thread beyond an edge of C write nothing, {loads}."
     if re.search(r"__shared__|\bwmma\b", code):
         yield f"  If your course allows multiples of {multiple} only, say multiple={multiple}."
 
