@@ -101,7 +101,7 @@ VERDICTS = {
                     "SIDE=8", CORRECT),
     "pasted": (f"```\n{NUMBERED}\n```\n", "", CORRECT),
     "a stride of the grid": (striding(Y, OVER_Y, X, OVER_X), "block=16x8", CORRECT),
-    "a block of a variable": (kernel(BODY, "n / 64, width"), "", "Blocks of 16×16 threads"),
+    "a block of a variable": (kernel(BODY, "n / 64, WIDTH"), "", "Blocks of 16×16 threads"),
     "one line": (TREE, "block=64 tile=1x1",
                  r"missing barrier, line 6(?s:.*)put __syncthreads\(\) behind line 6"),
     "endless output": (more('for (;;) printf("again and again\\n");'), "",

@@ -222,7 +222,7 @@ def telling(bench: Bench) -> Iterator[Shape]:
     first = different_sides(bench)
     yield first
     free = [role for role in first.__match_args__ if role not in bench.signature.tied]
-    if bench.signature.tied and not bench.signature.settled and not bench.has_one_block:
+    if bench.signature.tied and not (bench.signature.settled or bench.launch.program):
         short, long = sorted(free, key=lambda role: getattr(first, role))
         sides = {short: 2 * getattr(first, long), long: getattr(first, long)}
         yield bench.shape(*(sides.get(role, 1) for role in "mnk"))

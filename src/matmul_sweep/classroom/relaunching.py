@@ -171,7 +171,8 @@ def mends(bench: Bench) -> Iterator[Mend]:
     if bench.launch.program is None:
         return
     yield relaunched(bench, "grid exchanged", exchanged)
-    if bench.launch.program.constant:
+    own = bench.launch.program.own.grid
+    if own and bench.launch.program.constant and 0 < math.prod(own) <= MAXIMUM_THREADS:
         yield relaunched(bench, "grid and block exchanged", turned)
     if not striding_blocks(bench.program.source, bench.program.kernel):  # that takes any grid
         yield relaunched(bench, "grid too small", bench_covers(bench))
@@ -199,9 +200,7 @@ def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
 
 
 def turned(launch: plans.Launch, _: Shape) -> plans.Launch:
-    """With the block for the grid, and the grid, if it is one of so few threads, for the block."""
-    fits = 0 < math.prod(launch.grid) <= MAXIMUM_THREADS
-    return replace(launch, grid=launch.block, block=launch.grid) if fits else launch
+    return replace(launch, grid=launch.block, block=launch.grid)
 
 
 def bench_covers(bench: Bench) -> Change:
