@@ -144,13 +144,13 @@ class Race:
             return None
         times = self.times(launches)
         fastest = sorted(launches.keys() - {variant.name}, key=times.__getitem__)
-        near = [name for name in fastest if times[name] <= CLOSE * times[fastest[0]]]
-        taken: dict[str, list[Block]] = {name: [] for name in (variant.name, *near[:FINALISTS])}
+        near = [name for name in fastest if times[name] <= CLOSE * times[fastest[0]]][:FINALISTS]
+        taken: dict[str, list[Block]] = {name: [] for name in (variant.name, *near)}
         for _ in range(BESIDE):
             for name, blocks in taken.items():
                 blocks.append(alone.block(shape.operations, launches[name]))
         medians = {name: median(b.time_ms for b in blocks) for name, blocks in taken.items()}
-        library = min(near[:FINALISTS], key=medians.__getitem__)
+        library = min(near, key=medians.__getitem__)
         row: Row = {"shape": str(shape), "variant": variant.name, "library": library}
         for whose, name in (("", variant.name), ("library_", library)):
             row |= {

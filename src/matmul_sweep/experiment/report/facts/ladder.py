@@ -202,7 +202,8 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
         every = pairs_of(results, row)
         every = every.drop(at(every, shape).index)
         near = to_fastest(every)
-        ties = near[(near.ratio_low <= 1) & (near.ratio_high >= 1)]
+        said = pd.Series([*map(verdict_of, near.ratio_low, near.ratio_high)], near.index, object)
+        ties = near[said == "tie"]
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
