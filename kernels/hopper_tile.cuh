@@ -27,9 +27,10 @@ struct HopperTiling {
     using Input = __nv_bfloat16;   // an element of A and B; or __half
     using Output = __nv_bfloat16;  // of C; or float
 
-    static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128
+    static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128; turned, its columns
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
+    static constexpr bool turned = false;               // the 64 rows of an instruction are columns of C
     static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
     static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
     static constexpr bool corners = false;              // those on its diagonal shared out, four to three blocks
@@ -100,7 +101,7 @@ struct HopperTile {
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
-    static constexpr int consumers = T::tile_m / T::group_m;     // warpgroups that multiply
+    static constexpr int consumers = (T::turned ? T::tile_n : T::tile_m) / T::group_m;  // warpgroups that multiply
     static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
     static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
     static constexpr bool b_along_k = T::b_along_k || T::symmetric;
@@ -117,8 +118,8 @@ struct HopperTile {
         __device__ const Input* row(int row) const { return a[0] + row * tile_k; }  // of a, and behind it of b
     };
 
-    // A thread's sums, of 64 rows after 64 rows.
-    using SumsOf64 = float[T::tile_n / 2];
+    // A thread's sums, of 64 rows after 64 rows; turned, of 64 columns after 64 columns.
+    using SumsOf64 = float[(T::turned ? T::tile_m : T::tile_n) / 2];
     using Sums = SumsOf64[T::group_m / 64];
 
     // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from
@@ -128,7 +129,10 @@ struct HopperTile {
                                                           int b_step, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
-        if constexpr (b_along_k)
+        if constexpr (T::turned)
+            multiply_tiles<Input, false, true>(sums, operand(slab.b[row / 64][b_step], pattern),
+                                               operand(slab.row(0) + a_step, pattern), add);
+        else if constexpr (b_along_k)
             multiply_tiles<Input, false>(sums, operand(slab.row(row) + a_step, pattern),
                                          operand(slab.row(T::tile_m) + b_step, pattern), add);
         else
@@ -138,7 +142,7 @@ struct HopperTile {
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
     // The block's rows of A begin at a row of the slab. columns: how many of the tile's.
-    template <int columns = T::tile_n>
+    template <int columns = 2 * std::extent_v<SumsOf64>>
     static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
     {
         const int group = threadIdx.x / 128;
@@ -344,7 +348,7 @@ struct HopperTile {
     }
 
     // Multiply the next slabs of the ring: sums = a·b.
-    template <int columns = T::tile_n, class Leave>
+    template <int columns = 2 * std::extent_v<SumsOf64>, class Leave>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
         consume_by(ring, slabs, leave,
@@ -416,7 +420,7 @@ struct HopperTile {
     }
 
     // Behind a tile's last slab a few stages have its bands of D, as many columns of bands as find room in a stage.
-    static constexpr int bands_of_column = T::tile_m / 64;
+    static constexpr int bands_of_column = (T::tile_m + 63) / 64;
     static constexpr int room_for_columns = (int)(sizeof(Slab) / sizeof(Band)) / bands_of_column;
     static constexpr int columns_of_d = room_for_columns < panels ? room_for_columns : panels;
 
@@ -437,14 +441,24 @@ struct HopperTile {
         }
     }
 
-    // Add beta·D to a warpgroup's sums of a band.
-    static __device__ __forceinline__ void add_band(float* sums, Band& band, float beta)
+    // Where a lane has a row of one of four matrices of a band, two one above the other and two beside them: those of 16
+    // columns of a warpgroup's sums, from 16·j on. Transposed, the band's rows are these columns.
+    template <bool transposed>
+    static __device__ __forceinline__ Output* matrix_row(Band& band, int j)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+        return transposed ? piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2)
+                          : piece(band, warp * 16 + lane % 16, 2 * j + lane / 16);
+    }
+
+    // Add beta·D to a warpgroup's sums of a band, 64 columns or fewer.
+    static __device__ __forceinline__ void add_band(float* sums, Band& band, float beta, int columns = 64)
+    {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            if (16 * j >= columns) break;
             unsigned pairs[4];
-            load_matrices<false>(pairs, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
+            load_matrices<T::turned>(pairs, matrix_row<T::turned>(band, j));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float2 two = __bfloat1622float2(*(const __nv_bfloat162*)&pairs[i]);
@@ -486,13 +500,27 @@ struct HopperTile {
         if constexpr (T::d_by_ring) {
             for (SumsOf64& half : sums) scale(half, in.alpha);
             each_stage_of_d(ring, in, leave, width, [&](Band* bands, int first) {
+                const auto band = [&](int row, int column) -> Band& {
+                    return bands[(column - first) * bands_of_column + row];
+                };
+                if constexpr (T::turned) {
+#pragma unroll
+                    for (int half = 0; half < T::group_m / 64; half++) {
+                        const int column = T::group_m / 64 * __shfl_sync(0xffffffff, threadIdx.x / 128, 0) + half;
+                        if (first <= column && column < first + columns_of_d)
+#pragma unroll
+                            for (int row = 0; row < T::tile_m; row += 64)
+                                add_band(&sums[half][row / 2], band(row / 64, column), in.beta, min(64, T::tile_m - row));
+                    }
+                    return;
+                }
 #pragma unroll
                 for (int column = first; column < min(first + columns_of_d, panels); column++)
 #pragma unroll
                     for (int half = 0; half < T::group_m / 64; half++) {
                         const int row = T::group_m / 64 * (threadIdx.x / 128) + half;
                         if (column < width)
-                            add_band(&sums[half][32 * column], bands[(column - first) * bands_of_column + row], in.beta);
+                            add_band(&sums[half][32 * column], band(row, column), in.beta);
                     }
             });
         }
@@ -529,22 +557,17 @@ struct HopperTile {
         return *(const unsigned*)&both;
     }
 
-    // Write 64 columns of a warpgroup's sums to a band; transposed, its rows are columns of C.
+    // Write 64 columns of a warpgroup's sums to a band, or fewer; transposed, its rows are columns of C.
     template <bool transposed = false>
-    static __device__ __forceinline__ void write(Band& band, const float* sums)
+    static __device__ __forceinline__ void write(Band& band, const float* sums, int columns = 64)
     {
         static_assert(std::is_same_v<Output, __nv_bfloat16>, "stmatrix takes two elements in a register");
-        // Each lane gives the address of a row of one of four matrices: two one above the other, and two beside them.
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            if (16 * j >= columns) break;
             const float* own = &sums[8 * j];
             const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
-            if constexpr (transposed)
-                store_matrices<true>(fragments,
-                                     piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
-            else
-                store_matrices<false>(fragments, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
+            store_matrices<transposed>(fragments, matrix_row<transposed>(band, j));
         }
     }
 
@@ -558,7 +581,7 @@ struct HopperTile {
     // while the others are stored. write(band): write it. `turn`: of the next band, counted over all tiles.
     template <int places, class Write>
     static __device__ __forceinline__ void store_band(Band (&bands)[places], int& turn, const CUtensorMap& out,
-                                                      int row, int column, Write write)
+                                                      int row, int column, Write write, int rows)
     {
         Band& band = bands[turn++ % places];
         if (stores()) wait_until_tiles_are_read<places - 1>();
@@ -567,7 +590,8 @@ struct HopperTile {
         fence_async_proxy();
         sync_group();
         if (stores()) {
-            store_tile(out, band, row, column);
+            constexpr int box = T::turned ? 16 : 64;  // rows of C
+            for (int first = 0; first < rows; first += box) store_tile(out, band[first], row + first, column);
             commit_tile_stores();
         }
     }
@@ -576,7 +600,15 @@ struct HopperTile {
     template <class SumsOfTile, class Use>
     static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use, int width = panels)
     {
-        const int row = tile.x + T::group_m * (threadIdx.x / 128);
+        const int own = T::group_m * (threadIdx.x / 128), row = tile.x + own;
+        if constexpr (T::turned) {
+#pragma unroll
+            for (int half = 0; half < T::group_m / 64; half++)
+#pragma unroll
+                for (int first = 0; first < T::tile_m; first += 64)
+                    use(&sums[half][first / 2], tile.x + first, tile.y + own + 64 * half);
+            return;
+        }
 #pragma unroll
         for (int half = 0; half < T::group_m / 64; half++)
 #pragma unroll
@@ -592,7 +624,9 @@ struct HopperTile {
         using Bands = Band[T::bands];
         Bands& bands = ((Bands*)(slabs_of_ring + T::stages))[threadIdx.x / 128];
         int turn = 0;
-        compute([&](int row, int column, auto write) { store_band(bands, turn, out, row, column, write); });
+        compute([&](int row, int column, auto write, int rows = 64) {
+            store_band(bands, turn, out, row, column, write, rows);
+        });
         if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
     }
 
@@ -603,7 +637,8 @@ struct HopperTile {
         with_bands(slabs_of_ring, out, [&](auto store_band) {
             compute([&](Sums& sums, int2 tile, int width = panels) {
                 const auto store = [&](float* own, int row, int column) {
-                    store_band(row, column, [&](Band& band) { write(band, own); });
+                    const int rows = T::turned ? min(64, T::tile_m - (row - tile.x)) : 64;
+                    store_band(row, column, [&](Band& band) { write<T::turned>(band, own, rows); }, rows);
                 };
                 each_band(sums, tile, store, width);
             });

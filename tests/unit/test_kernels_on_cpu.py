@@ -61,6 +61,8 @@ TILINGS = [
     ("persistent_bf16", cluster(1, 2, 5, STAGES=3, HALVES=1, TILE_N=128), "264x392x72 9x1416x72"),
     ("persistent_bf16", cluster(2, 1, 4, STAGES=2, HALVES=1, TILE_N=256), "9x1288x72 300x696x72"),
     ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2, HALVES=0), EVEN),
+    ("turned_bf16", cluster(1, 2, STAGES=3, TILE_M=80, GROUP_N=64, BANDS=2), EVEN),
+    ("turned_bf16", cluster(2, 1, STAGES=2, TILE_M=144, TILE_N=256), EVEN),
     ("padded_bf16", cluster(2, 1, STAGES=2, TILE_M=64), ODD),
     ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
     ("streamed_bf16", cluster(1, 1, 5, TILE_M=64, PATCH=2, LEAST=1, STAGES=3), SHARED),
