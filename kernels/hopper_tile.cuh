@@ -30,7 +30,6 @@ struct HopperTiling {
     static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128; turned, its columns
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
-    static constexpr bool skips = false;                // consumers whose part of a tile lies outside of C do not multiply
     static constexpr bool turned = false;               // the 64 rows of an instruction are columns of C
     static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
     static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
@@ -199,24 +198,15 @@ struct HopperTile {
     // where there are clusters for all halves; halves have a number each.
     struct Tiles {
         Order order;
-        int m, n;
         int index = blockIdx.x / cluster, turn = 0;
         int whole;                               // tiles before the first half
         int2 place = place_in_cluster(), first;  // the tile's first row and column of C
 
-        __device__ Tiles(int m, int n) : order(m, n), m(m), n(n)
+        __device__ Tiles(int m, int n) : order(m, n)
         {
             const int clusters = gridDim.x / cluster, last = order.tiles() % clusters;
             whole = order.tiles() - (T::halves && 2 * last <= clusters ? last : 0);
             find();
-        }
-
-        // Whether all of a consumer's part of the tile lies outside of C.
-        __device__ bool outside() const
-        {
-            if constexpr (!T::skips) return false;
-            const int own = T::group_m * __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
-            return T::turned ? first.y + own >= n : first.x + own >= m;
         }
 
         __device__ int count() const { return 2 * order.tiles() - whole; }
@@ -691,10 +681,6 @@ struct HopperTile {
                                                         const Inputs& in, Leave leave, Store store)
     {
         const int2 tile = tiles.first;
-        if (tiles.outside()) {
-            consume_by(ring, slabs, leave, [](const Slab&, bool) {});
-            return;
-        }
         if constexpr (T::halves) {
             if (tiles.half())
                 consume<T::tile_n / 2>(ring, sums, slabs, leave);

@@ -85,7 +85,6 @@ struct Tiling : HopperTiling {
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
     // Whether tiles of a last wave are halved. ptxas would let wgmma run one by one if sums of two widths were added to.
     static constexpr bool halves = HALVES && !ADDS;
-    static constexpr bool skips = IDLE && !ADDS;
     static constexpr bool d_by_ring = ADDS;                                // whether C = alpha·A·B + beta·D
 };
 

@@ -83,7 +83,6 @@ struct Tiling : HopperTiling {
     static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
     static constexpr int bands = BANDS;                                    // places for bands of a consumer
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
-    static constexpr bool skips = IDLE && !ADDS;
     static constexpr bool d_by_ring = ADDS;                                // whether C = alpha·A·B + beta·D
 };
 
