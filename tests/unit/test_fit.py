@@ -160,8 +160,8 @@ def test_a_search_at_another_clock_joins_by_the_librarys_time(variants):
 
 
 def alone_by(variants: list[Variant], limits: Mapping[str, tuple[float, ...]]) -> Rows:
-    """Rows that were timed alone, of what the test plants that energy takes; `grid` draws all of the
-    power, others half of it."""
+    """Rows that were timed alone, by energies that the test plants; `grid` draws all of the power,
+    others half of it."""
     rows = []
     for variant, text in itertools.product(variants, LARGE):
         if variant.name in limits:
@@ -181,8 +181,8 @@ def test_alone_the_power_bounds_a_time_and_the_choice(variants):
     alone = alone_by(variants, energies)
     limits = fit.limits_of(alone, variants, ARCH)
     for name, own in energies.items():
-        assert limits[name] == pytest.approx(own)
-    assert limits["third"] == pytest.approx((40.0, *common))  # all are of one tile
+        assert limits[name] == pytest.approx(own, rel=1e-3)
+    assert limits["third"] == pytest.approx((40.0, *common), rel=1e-3)  # all are of one tile
     shape = parse_shape(LARGE[0], "gemm")
 
     def fastest(own: dict[str, Cost]) -> str:
@@ -233,5 +233,7 @@ def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(entry, wri
     variants = load_catalogue(write_catalogue({"mine": mine}))["mine"].variants
     energies = {"mine/32": (30.0, 3.0, 1.0), "mine/128": (10.0, 3.0, 1.0)}
     limits = fit.limits_of(alone_by(variants, energies), variants, ARCH)
-    assert limits["mine/64"] == pytest.approx((50 / 3, 3, 1))  # 1/64 is between 1/128 and 1/32
-    assert limits["mine/16"] == pytest.approx((30, 3, 1))
+    assert limits["mine/64"] == pytest.approx(
+        (50 / 3, 3, 1), rel=1e-3
+    )  # 1/64 is between 1/128 and 1/32
+    assert limits["mine/16"] == pytest.approx((30, 3, 1), rel=1e-3)

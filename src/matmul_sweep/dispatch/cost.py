@@ -158,7 +158,8 @@ def energy(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int)
     copies = RAGGED_ENERGY if ragged(variant, shape) else 1
     slab = copies * rows * columns * variant.slab / 1e6
     mean = shares.slabs / multiprocessors
-    busiest, *_ = crowded(variant, shares, ceil_div(shares.longest, variant.teams), multiprocessors)
+    of_block = ceil_div(shares.longest, variant.teams)
+    busiest = variant.teams * sum(crowded(variant, shares, of_block, multiprocessors))
     c = variant.kernel.product.sizes(shape)[-1]
     return Energy(slab * mean, slab * max(busiest - mean, 0), c / 1e6)
 

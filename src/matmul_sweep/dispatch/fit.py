@@ -37,6 +37,8 @@ LATE = 2  # a time beyond the predicted one counts as much more: the choice take
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
 SLACK_ALONE = 0.02  # and where it was timed alone, by few blocks
 
+DOUBT = 1e-3  # weight of 0 as the energy of what waits and is stored, beside a shape's
+
 Found = Mapping[str, Any]  # a row of a search
 
 
@@ -119,7 +121,9 @@ def limits_of(
     volumes = [[own.at_limit * (name == each) for each in timed] for name, own in drawn]
     common = [(own.waiting_at_limit, own.stored_at_limit) for _, own in drawn]
     relative = np.hstack([volumes, common]) / np.c_[times]
-    *found, waiting, stored = map(float, nnls(relative, np.ones(len(times)))[0])
+    doubt = np.diag(DOUBT * relative.mean(axis=0))[-2:]  # as few shapes do not tell them apart
+    wanted = np.append(np.ones(len(times)), [0, 0])
+    *found, waiting, stored = map(float, nnls(np.vstack([relative, doubt]), wanted)[0])
     read = {variant.name: sum(1 / extent for extent in variant.tile) for variant in variants}
     degree = int(len({read[name] for name in timed}) > 1)
     line = np.poly1d(np.polyfit([read[name] for name in timed], found, degree))
