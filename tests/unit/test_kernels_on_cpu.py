@@ -58,7 +58,7 @@ TILINGS = [
     ("persistent_bf16", cluster(1, 2, STAGES=3, BANDS=1), EVEN),
     ("persistent_bf16", cluster(2, 2, STAGES=2, TILE_M=192, BANDS=3), EVEN),
     ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2), EVEN),
-    ("turned_bf16", cluster(1, 2, STAGES=3, TILE_M=80, GROUP_N=64, BANDS=2), EVEN),
+    ("turned_bf16", cluster(1, 2, STAGES=3, TILE_M=176, GROUP_N=64, BANDS=2), EVEN),
     ("turned_bf16", cluster(2, 1, STAGES=2, TILE_M=144, TILE_N=256), EVEN),
     ("padded_bf16", cluster(2, 1, STAGES=2, TILE_M=64), ODD),
     ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
