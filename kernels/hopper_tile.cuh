@@ -8,6 +8,7 @@
 //     Registers             which the producer leaves to the consumers          gemm_bf16/roles.cu
 //     D                     through the ring, behind a tile's slabs             gemm_bf16/persistent.cu
 //     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
+//     turned                columns of C are an instruction's rows              gemm_bf16/turned.cu
 //                           bands row by row                                    gemm_bf16/padded.cu
 //     symmetric             B is A's transpose, and half of C a copy            gram_bf16/halved.cu, mirrored.cu
 //     corners               tiles on the diagonal by fewer blocks               gram_bf16/corners.cu
@@ -27,15 +28,15 @@ struct HopperTiling {
     using Input = __nv_bfloat16;   // an element of A and B; or __half
     using Output = __nv_bfloat16;  // of C; or float
 
-    static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128
+    static constexpr int group = 64;                    // rows of C of a warpgroup, 64 or 128; turned, its columns
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
+    static constexpr bool turned = false;               // the 64 rows of an instruction are columns of C
     static constexpr bool b_along_k = false;            // C = A·Aᵀ, all of it: the columns of B are rows of A
     static constexpr bool symmetric = false;            // C = A·Aᵀ, by the tiles of a triangle
     static constexpr bool corners = false;              // those on its diagonal shared out, four to three blocks
     static constexpr bool adds = false;                 // C = alpha·A·B + beta·D, of which each lane loads its elements
     static constexpr bool d_by_ring = false;            // the same; D comes through the ring
-    static constexpr bool halves = false;               // tiles of a last wave are halved, where there is room
 };
 
 // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
@@ -100,14 +101,13 @@ struct HopperTile {
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
-    static constexpr int consumers = T::tile_m / T::group_m;     // warpgroups that multiply
+    static constexpr int consumers = (T::turned ? T::tile_n : T::tile_m) / T::group;  // warpgroups that multiply
     static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
     static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
     static constexpr bool b_along_k = T::b_along_k || T::symmetric;
 
     static_assert(!T::symmetric || (T::cluster_n == 1 && T::cluster_m * T::tile_m == T::tile_n),
                   "the tiles of a cluster make a square, of which each has all columns");
-    static_assert(!T::halves || panels % 2 == 0, "half of a tile has whole panels");
 
     // Rows of 128 bytes, swizzled. Where the columns of B lie along k, each is a row of b, 64 to a panel.
     struct Slab {
@@ -117,9 +117,9 @@ struct HopperTile {
         __device__ const Input* row(int row) const { return a[0] + row * tile_k; }  // of a, and behind it of b
     };
 
-    // A thread's sums, of 64 rows after 64 rows.
-    using SumsOf64 = float[T::tile_n / 2];
-    using Sums = SumsOf64[T::group_m / 64];
+    // A thread's sums, of 64 rows after 64 rows; turned, of 64 columns after 64 columns.
+    using SumsOf64 = float[(T::turned ? T::tile_m : T::tile_n) / 2];
+    using Sums = SumsOf64[T::group / 64];
 
     // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from
     // a_step of the slab's A and b_step of its B on.
@@ -128,7 +128,10 @@ struct HopperTile {
                                                           int b_step, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
-        if constexpr (b_along_k)
+        if constexpr (T::turned)
+            multiply_tiles<Input, false, true>(sums, operand(slab.b[row / 64][b_step], pattern),
+                                               operand(slab.row(0) + a_step, pattern), add);
+        else if constexpr (b_along_k)
             multiply_tiles<Input, false>(sums, operand(slab.row(row) + a_step, pattern),
                                          operand(slab.row(T::tile_m) + b_step, pattern), add);
         else
@@ -137,8 +140,7 @@ struct HopperTile {
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
-    // The block's rows of A begin at a row of the slab. columns: how many of the tile's.
-    template <int columns = T::tile_n>
+    // The block's rows of A begin at a row of the slab.
     static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
     {
         const int group = threadIdx.x / 128;
@@ -146,8 +148,8 @@ struct HopperTile {
 #pragma unroll
         for (int k = 0; k < tile_k; k += 16)
 #pragma unroll
-            for (int half = 0; half < T::group_m / 64; half++)
-                multiply_steps((float (&)[columns / 2])sums[half], slab, row_of_a + T::group_m * group + 64 * half, k,
+            for (int half = 0; half < T::group / 64; half++)
+                multiply_steps(sums[half], slab, row_of_a + T::group * group + 64 * half, k,
                                k, add || k > 0);
         commit_products();
     }
@@ -190,29 +192,18 @@ struct HopperTile {
         }
     };
 
-    // The tiles of this block, one after the other. The last wave's are halved, the left columns and the right ones,
-    // where there are clusters for all halves; halves have a number each.
+    // The tiles of this block, one after the other.
     struct Tiles {
         Order order;
         int index = blockIdx.x / cluster, turn = 0;
-        int whole;                               // tiles before the first half
         int2 place = place_in_cluster(), first;  // the tile's first row and column of C
 
         __device__ Tiles(int m, int n) : order(m, n)
         {
-            const int clusters = gridDim.x / cluster, last = order.tiles() % clusters;
-            whole = order.tiles() - (T::halves && 2 * last <= clusters ? last : 0);
             find();
         }
 
-        __device__ int count() const { return 2 * order.tiles() - whole; }
-
-        __device__ bool more() const { return index < count(); }
-
-        __device__ bool half() const { return T::halves && index >= whole; }
-
-        // Panels of B's columns that it has.
-        __device__ int width() const { return half() ? panels / 2 : panels; }
+        __device__ bool more() const { return index < order.tiles(); }
 
         __device__ void next()
         {
@@ -222,10 +213,7 @@ struct HopperTile {
 
         __device__ void find()
         {
-            if (!more()) return;
-            const int behind = half() ? index - whole : 0;
-            first = order.position(index - (behind + 1) / 2, place);
-            first.y += behind % 2 * (T::tile_n / 2);
+            if (more()) first = order.position(index, place);
         }
 
         // Whether the sums of this tile begin at the end of k. Those of all of C = A·Aᵀ do not, as it is symmetric to the
@@ -276,18 +264,17 @@ struct HopperTile {
 
     // Load the slab from step k on of the tile at row tile.x and column tile.y. `shared`: this block's parts of it,
     // for all blocks that need them; else all parts, for this block.
-    // width: panels of its columns.
     template <bool shared>
     static __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const Inputs& in, int2 tile, int k,
-                                                int2 place = {0, 0}, int width = panels)
+                                                int2 place = {0, 0})
     {
         constexpr unsigned column = (1u << T::cluster_m) - 1, row = ((1u << cluster) - 1) / column;  // blocks, as bits
         const bool without_a = on_diagonal(tile, place);
-        expect_bytes(full, (without_a ? 0 : sizeof slab.a) + width * sizeof slab.b[0]);
+        expect_bytes(full, (without_a ? 0 : sizeof slab.a) + sizeof slab.b);
         for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n) && !without_a; part++)
             load_part<shared && (T::cluster_n > 1)>(slab.a[part * rows_of_a], in.a, full, tile.x + part * rows_of_a, k,
                                                     row << place.x);
-        for (int panel = 0; panel < (b_along_k ? 1 : width); panel++)
+        for (int panel = 0; panel < (b_along_k ? 1 : panels); panel++)
             for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++) {
                 const int first = part * rows_of_b;
                 const int2 at = b_along_k ? int2{tile.y + first, k} : int2{k + first, tile.y + 64 * panel};
@@ -318,14 +305,12 @@ struct HopperTile {
 
     // Load slabs of a tile, each as soon as its stage is empty: numbers begin + step·s for s from `first` to end - 1.
     static __device__ __forceinline__ void produce(Ring& ring, const Inputs& in, int2 tile, int first, int end,
-                                                   int2 place = {0, 0}, int begin = 0, int step = 1,
-                                                   int width = panels)
+                                                   int2 place = {0, 0}, int begin = 0, int step = 1)
     {
 #pragma unroll 1
         for (int s = first; s < end; s++, ring.next()) {
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
-            load<true>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, (begin + step * s) * tile_k, place,
-                       width);
+            load<true>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, (begin + step * s) * tile_k, place);
         }
     }
 
@@ -344,11 +329,11 @@ struct HopperTile {
     }
 
     // Multiply the next slabs of the ring: sums = a·b.
-    template <int columns = T::tile_n, class Leave>
+    template <class Leave>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
         consume_by(ring, slabs, leave,
-                   [&](const Slab& slab, bool add) { multiply<columns>(sums, slab, add, row_of_a); });
+                   [&](const Slab& slab, bool add) { multiply(sums, slab, add, row_of_a); });
     }
 
     // ---- Corners ----
@@ -404,6 +389,9 @@ struct HopperTile {
     // A part of a tile, 64 rows and 64 columns: of D on its way to the sums; rounded and on its way to C.
     using Band = Output[64][64];
 
+    // How many rows of the tile, from `row` on, the band there has: turned, the last one may have fewer.
+    static __device__ constexpr int rows_of_band(int row) { return T::turned ? min(64, T::tile_m - row) : 64; }
+
     // Eight elements of a row of a band, which is swizzled as TMA takes it.
     static __device__ __forceinline__ Output* piece(Band& band, int row, int piece)
     {
@@ -416,17 +404,17 @@ struct HopperTile {
     }
 
     // Behind a tile's last slab a few stages have its bands of D, as many columns of bands as find room in a stage.
-    static constexpr int bands_of_column = T::tile_m / 64;
+    static constexpr int bands_of_column = (T::tile_m + 63) / 64;
     static constexpr int room_for_columns = (int)(sizeof(Slab) / sizeof(Band)) / bands_of_column;
     static constexpr int columns_of_d = room_for_columns < panels ? room_for_columns : panels;
 
-    // Load the tile's bands of D. width: panels of its columns.
-    static __device__ __forceinline__ void load_d(Ring& ring, const Inputs& in, int2 tile, int width = panels)
+    // Load the tile's bands of D.
+    static __device__ __forceinline__ void load_d(Ring& ring, const Inputs& in, int2 tile)
     {
         if (in.beta == 0) return;
-        for (int first = 0; first < width; first += columns_of_d, ring.next()) {
+        for (int first = 0; first < panels; first += columns_of_d, ring.next()) {
             Mbarrier& full = ring.full[ring.stage];
-            const int bands = min(columns_of_d, width - first) * bands_of_column;
+            const int bands = min(columns_of_d, panels - first) * bands_of_column;
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
             expect_bytes(full, bands * sizeof(Band));
             for (int i = 0; i < bands; i++) {
@@ -437,14 +425,24 @@ struct HopperTile {
         }
     }
 
-    // Add beta·D to a warpgroup's sums of a band.
-    static __device__ __forceinline__ void add_band(float* sums, Band& band, float beta)
+    // Where a lane has a row of one of four matrices of a band, two one above the other and two beside them: those of 16
+    // columns of a warpgroup's sums, from 16·j on. Transposed, the band's rows are these columns.
+    template <bool transposed>
+    static __device__ __forceinline__ Output* matrix_row(Band& band, int j)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+        return transposed ? piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2)
+                          : piece(band, warp * 16 + lane % 16, 2 * j + lane / 16);
+    }
+
+    // Add beta·D to a warpgroup's sums of a band, 64 columns or fewer.
+    static __device__ __forceinline__ void add_band(float* sums, Band& band, float beta, int columns = 64)
+    {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            if (16 * j >= columns) break;
             unsigned pairs[4];
-            load_matrices<false>(pairs, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
+            load_matrices<T::turned>(pairs, matrix_row<T::turned>(band, j));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float2 two = __bfloat1622float2(*(const __nv_bfloat162*)&pairs[i]);
@@ -463,12 +461,11 @@ struct HopperTile {
 
     // Call use(bands, first) for the next stages of the ring, which have bands of D: columns of them from `first` on.
     template <class Leave, class Use>
-    static __device__ __forceinline__ void each_stage_of_d(Ring& ring, const Inputs& in, Leave leave, int width, Use use)
+    static __device__ __forceinline__ void each_stage_of_d(Ring& ring, const Inputs& in, Leave leave, Use use)
     {
         if (in.beta == 0) return;
 #pragma unroll
         for (int first = 0; first < panels; first += columns_of_d) {
-            if (first >= width) break;
             wait_for_phase(ring.full[ring.stage], ring.round);
             use((Band*)&ring.slabs[ring.stage], first);
             fence_async_proxy();  // TMA writes there next
@@ -480,20 +477,32 @@ struct HopperTile {
 
     // sums = alpha·sums + beta·D, for a consumer's rows of a tile.
     template <class Leave>
-    static __device__ __forceinline__ void add_d(Ring& ring, Sums& sums, const Inputs& in, Leave leave,
-                                                 int width = panels)
+    static __device__ __forceinline__ void add_d(Ring& ring, Sums& sums, const Inputs& in, Leave leave)
     {
         if constexpr (T::d_by_ring) {
             for (SumsOf64& half : sums) scale(half, in.alpha);
-            each_stage_of_d(ring, in, leave, width, [&](Band* bands, int first) {
+            each_stage_of_d(ring, in, leave, [&](Band* bands, int first) {
+                const auto band = [&](int row, int column) -> Band& {
+                    return bands[(column - first) * bands_of_column + row];
+                };
+                if constexpr (T::turned) {
 #pragma unroll
-                for (int column = first; column < min(first + columns_of_d, panels); column++)
+                    for (int half = 0; half < T::group / 64; half++) {
+                        const int column = T::group / 64 * __shfl_sync(0xffffffff, threadIdx.x / 128, 0) + half;
+                        if (first <= column && column < first + columns_of_d)
 #pragma unroll
-                    for (int half = 0; half < T::group_m / 64; half++) {
-                        const int row = T::group_m / 64 * (threadIdx.x / 128) + half;
-                        if (column < width)
-                            add_band(&sums[half][32 * column], bands[(column - first) * bands_of_column + row], in.beta);
+                            for (int row = 0; row < T::tile_m; row += 64)
+                                add_band(&sums[half][row / 2], band(row / 64, column), in.beta, rows_of_band(row));
                     }
+                } else {
+#pragma unroll
+                    for (int column = first; column < min(first + columns_of_d, panels); column++)
+#pragma unroll
+                        for (int half = 0; half < T::group / 64; half++) {
+                            const int row = T::group / 64 * (threadIdx.x / 128) + half;
+                            add_band(&sums[half][32 * column], band(row, column), in.beta);
+                        }
+                }
             });
         }
     }
@@ -505,7 +514,7 @@ struct HopperTile {
     {
         if constexpr (T::d_by_ring) {
             scale(own, in.alpha), scale(other, in.alpha);
-            each_stage_of_d(ring, in, leave, panels, [&](Band* bands, int) {
+            each_stage_of_d(ring, in, leave, [&](Band* bands, int) {
                 add_band(own, bands[3], in.beta);
                 add_band(other, bands[1], in.beta);
             });
@@ -529,22 +538,17 @@ struct HopperTile {
         return *(const unsigned*)&both;
     }
 
-    // Write 64 columns of a warpgroup's sums to a band; transposed, its rows are columns of C.
+    // Write 64 columns of a warpgroup's sums, or fewer, to a band; transposed, they are its rows.
     template <bool transposed = false>
-    static __device__ __forceinline__ void write(Band& band, const float* sums)
+    static __device__ __forceinline__ void write(Band& band, const float* sums, int columns = 64)
     {
         static_assert(std::is_same_v<Output, __nv_bfloat16>, "stmatrix takes two elements in a register");
-        // Each lane gives the address of a row of one of four matrices: two one above the other, and two beside them.
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            if (16 * j >= columns) break;
             const float* own = &sums[8 * j];
             const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
-            if constexpr (transposed)
-                store_matrices<true>(fragments,
-                                     piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
-            else
-                store_matrices<false>(fragments, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
+            store_matrices<transposed>(fragments, matrix_row<transposed>(band, j));
         }
     }
 
@@ -558,7 +562,7 @@ struct HopperTile {
     // while the others are stored. write(band): write it. `turn`: of the next band, counted over all tiles.
     template <int places, class Write>
     static __device__ __forceinline__ void store_band(Band (&bands)[places], int& turn, const CUtensorMap& out,
-                                                      int row, int column, Write write)
+                                                      int row, int column, Write write, int rows)
     {
         Band& band = bands[turn++ % places];
         if (stores()) wait_until_tiles_are_read<places - 1>();
@@ -567,21 +571,30 @@ struct HopperTile {
         fence_async_proxy();
         sync_group();
         if (stores()) {
-            store_tile(out, band, row, column);
+            constexpr int box = T::turned ? 16 : 64;  // rows of C
+            for (int first = 0; first < rows; first += box) store_tile(out, band[first], row + first, column);
             commit_tile_stores();
         }
     }
 
     // Call use(sums, row, column) for each band of a consumer's rows of a tile: its sums, and where in C it begins.
     template <class SumsOfTile, class Use>
-    static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use, int width = panels)
+    static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use)
     {
-        const int row = tile.x + T::group_m * (threadIdx.x / 128);
+        const int own = T::group * (threadIdx.x / 128);
+        if constexpr (T::turned) {
 #pragma unroll
-        for (int half = 0; half < T::group_m / 64; half++)
+            for (int half = 0; half < T::group / 64; half++)
 #pragma unroll
-            for (int panel = 0; panel < panels; panel++)
-                if (panel < width) use(&sums[half][32 * panel], row + 64 * half, tile.y + 64 * panel);
+                for (int first = 0; first < T::tile_m; first += 64)
+                    use(&sums[half][first / 2], tile.x + first, tile.y + own + 64 * half);
+        } else {
+#pragma unroll
+            for (int half = 0; half < T::group / 64; half++)
+#pragma unroll
+                for (int panel = 0; panel < panels; panel++)
+                    use(&sums[half][32 * panel], tile.x + own + 64 * half, tile.y + 64 * panel);
+        }
     }
 
     // Call compute(store_band), and wait for the bands that a consumer has stored by store_band(row, column, write).
@@ -592,20 +605,23 @@ struct HopperTile {
         using Bands = Band[T::bands];
         Bands& bands = ((Bands*)(slabs_of_ring + T::stages))[threadIdx.x / 128];
         int turn = 0;
-        compute([&](int row, int column, auto write) { store_band(bands, turn, out, row, column, write); });
+        compute([&](int row, int column, auto write, int rows = 64) {
+            store_band(bands, turn, out, row, column, write, rows);
+        });
         if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
     }
 
-    // Call compute(store), which calls store(sums, tile, width) for each tile of a consumer.
+    // Call compute(store), which calls store(sums, tile) for each tile of a consumer.
     template <class Compute>
     static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out, Compute compute)
     {
         with_bands(slabs_of_ring, out, [&](auto store_band) {
-            compute([&](Sums& sums, int2 tile, int width = panels) {
+            compute([&](Sums& sums, int2 tile) {
                 const auto store = [&](float* own, int row, int column) {
-                    store_band(row, column, [&](Band& band) { write(band, own); });
+                    const int rows = rows_of_band(row - tile.x);
+                    store_band(row, column, [&](Band& band) { write<T::turned>(band, own, rows); }, rows);
                 };
-                each_band(sums, tile, store, width);
+                each_band(sums, tile, store);
             });
         });
     }
@@ -634,8 +650,8 @@ struct HopperTile {
     {
         for (; tiles.more(); tiles.next(), early = 0) {
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
-            produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step, tiles.width());
-            if constexpr (T::d_by_ring) load_d(ring, in, tiles.first, tiles.width());
+            produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step);
+            if constexpr (T::d_by_ring) load_d(ring, in, tiles.first);
         }
         ring.wait_until_empty();
     }
@@ -646,14 +662,6 @@ struct HopperTile {
                                                         const Inputs& in, Leave leave, Store store)
     {
         const int2 tile = tiles.first;
-        if constexpr (T::halves) {
-            if (tiles.half())
-                consume<T::tile_n / 2>(ring, sums, slabs, leave);
-            else
-                consume(ring, sums, slabs, leave);
-            add_d(ring, sums, in, leave, tiles.width());
-            return store(sums, tile, tiles.width());
-        }
         if constexpr (T::corners)
             if (has_quarters(tile)) {
                 SumsOfQuarter own, other;
@@ -663,11 +671,11 @@ struct HopperTile {
             }
         consume(ring, sums, slabs, leave, row_of_a(tile, tiles.place));
         add_d(ring, sums, in, leave);
-        if constexpr (!T::halves) store(sums, tile);
+        store(sums, tile);
     }
 
     // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y; with
-    // T::halves it also takes the tile's width, with T::corners the sums of two quarters.
+    // T::corners it also takes the sums of two quarters.
     template <class Store>
     static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
                                                          Store store)

@@ -582,28 +582,43 @@ __device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
 
 #ifdef __CUDACC__
 // The operands of an instruction that has up to 128 sums: %0, %1, ... in its text, and the sums themselves.
-#define TEN(tens) "%" tens "0, %" tens "1, %" tens "2, %" tens "3, %" tens "4, " \
-                  "%" tens "5, %" tens "6, %" tens "7, %" tens "8, %" tens "9, "
+#define LAST_TEN(tens) "%" tens "0, %" tens "1, %" tens "2, %" tens "3, %" tens "4, " \
+                       "%" tens "5, %" tens "6, %" tens "7, %" tens "8, %" tens "9"
+#define TEN(tens) LAST_TEN(tens) ", "
 #define SIXTY TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5")
+#define EIGHTY SIXTY TEN("6") TEN("7")
+#define HUNDRED EIGHTY TEN("8") TEN("9")
 #define TEXT_32 TEN("") TEN("1") TEN("2") "%30, %31"
 #define TEXT_64 SIXTY "%60, %61, %62, %63"
-#define TEXT_96 SIXTY TEN("6") TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
-#define TEXT_128 SIXTY TEN("6") TEN("7") TEN("8") TEN("9") TEN("10") TEN("11") \
-                 "%120, %121, %122, %123, %124, %125, %126, %127"
+#define TEXT_72 SIXTY TEN("6") "%70, %71"
+#define TEXT_80 SIXTY TEN("6") LAST_TEN("7")
+#define TEXT_88 EIGHTY "%80, %81, %82, %83, %84, %85, %86, %87"
+#define TEXT_96 EIGHTY TEN("8") "%90, %91, %92, %93, %94, %95"
+#define TEXT_104 HUNDRED "%100, %101, %102, %103"
+#define TEXT_112 HUNDRED TEN("10") "%110, %111"
+#define TEXT_120 HUNDRED TEN("10") LAST_TEN("11")
+#define TEXT_128 HUNDRED TEN("10") TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_4(kind, i) kind(sums[i]), kind(sums[i + 1]), kind(sums[i + 2]), kind(sums[i + 3])
-#define SUMS_16(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12)
+#define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
+#define SUMS_16(kind, i) SUMS_8(kind, i), SUMS_8(kind, i + 8)
 #define SUMS_32(kind) SUMS_16(kind, 0), SUMS_16(kind, 16)
 #define SUMS_64(kind) SUMS_32(kind), SUMS_16(kind, 32), SUMS_16(kind, 48)
-#define SUMS_96(kind) SUMS_64(kind), SUMS_16(kind, 64), SUMS_16(kind, 80)
-#define SUMS_128(kind) SUMS_96(kind), SUMS_16(kind, 96), SUMS_16(kind, 112)
+#define SUMS_72(kind) SUMS_64(kind), SUMS_8(kind, 64)
+#define SUMS_80(kind) SUMS_64(kind), SUMS_16(kind, 64)
+#define SUMS_88(kind) SUMS_80(kind), SUMS_8(kind, 80)
+#define SUMS_96(kind) SUMS_80(kind), SUMS_16(kind, 80)
+#define SUMS_104(kind) SUMS_96(kind), SUMS_8(kind, 96)
+#define SUMS_112(kind) SUMS_96(kind), SUMS_16(kind, 96)
+#define SUMS_120(kind) SUMS_112(kind), SUMS_8(kind, 112)
+#define SUMS_128(kind) SUMS_112(kind), SUMS_16(kind, 112)
 
 // An instruction for N columns, so N / 2 sums. The numbers behind these are those of the further operands, in
-// the order of their use: add, A, B, transposed_b.
-#define PRODUCT(n, sums, type, add_, a_, b_, transposed_) \
+// the order of their use: add, A, B, transposed_a, transposed_b.
+#define PRODUCT(n, sums, type, add_, a_, b_, transposed_a_, transposed_b_) \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" add_ ", 0;\n" \
                  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" TEXT_##sums "}, " \
-                 "%" a_ ", %" b_ ", add, 1, 1, 0, %" transposed_ ";\n}" \
-                 : SUMS_##sums("+f") : "r"((int)add), "l"(a), "l"(b), "n"((int)transposed_b))
+                 "%" a_ ", %" b_ ", add, 1, 1, %" transposed_a_ ", %" transposed_b_ ";\n}" \
+                 : SUMS_##sums("+f") : "r"((int)add), "l"(a), "l"(b), "n"((int)transposed_a), "n"((int)transposed_b))
 #define PRODUCT_OF_REGISTERS(n, sums, type, add_, a0, a1, a2, a3, b_, transposed_) \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" add_ ", 0;\n" \
                  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" TEXT_##sums "}, " \
@@ -616,10 +631,16 @@ __device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
                  "%" a_ ", %" b_ ", add;\n}" \
                  : SUMS_##sums("+r") : "r"((int)add), "l"(a), "l"(b))
 #define PRODUCTS(type) \
-    if constexpr (columns == 64) PRODUCT("64", 32, type, "32", "33", "34", "35"); \
-    if constexpr (columns == 128) PRODUCT("128", 64, type, "64", "65", "66", "67"); \
-    if constexpr (columns == 192) PRODUCT("192", 96, type, "96", "97", "98", "99"); \
-    if constexpr (columns == 256) PRODUCT("256", 128, type, "128", "129", "130", "131")
+    if constexpr (columns == 64) PRODUCT("64", 32, type, "32", "33", "34", "35", "36"); \
+    if constexpr (columns == 128) PRODUCT("128", 64, type, "64", "65", "66", "67", "68"); \
+    if constexpr (columns == 144) PRODUCT("144", 72, type, "72", "73", "74", "75", "76"); \
+    if constexpr (columns == 160) PRODUCT("160", 80, type, "80", "81", "82", "83", "84"); \
+    if constexpr (columns == 176) PRODUCT("176", 88, type, "88", "89", "90", "91", "92"); \
+    if constexpr (columns == 192) PRODUCT("192", 96, type, "96", "97", "98", "99", "100"); \
+    if constexpr (columns == 208) PRODUCT("208", 104, type, "104", "105", "106", "107", "108"); \
+    if constexpr (columns == 224) PRODUCT("224", 112, type, "112", "113", "114", "115", "116"); \
+    if constexpr (columns == 240) PRODUCT("240", 120, type, "120", "121", "122", "123", "124"); \
+    if constexpr (columns == 256) PRODUCT("256", 128, type, "128", "129", "130", "131", "132")
 #define PRODUCTS_OF_REGISTERS(type) \
     if constexpr (columns == 64) \
         PRODUCT_OF_REGISTERS("64", 32, type, "32", "33", "34", "35", "36", "37", "38"); \
@@ -634,7 +655,7 @@ __device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
 template <class Number, int columns>
 __device__ __forceinline__ constexpr void check_product()
 {
-    static_assert(columns == 64 || columns == 128 || columns == 192 || columns == 256, "as written here");
+    static_assert(columns == 64 || (columns % 16 == 0 && 128 <= columns && columns <= 256), "as written here");
     static_assert(std::is_same_v<Number, __half> || std::is_same_v<Number, __nv_bfloat16>, "16-bit numbers");
 }
 
@@ -654,8 +675,9 @@ cuda_on_cpu::Product product_on_cpu(float (&sums)[count], unsigned long long b, 
 }
 #endif
 
-// sums += A·B, or sums = A·B without `add`. transposed_b: rows of B run along n, as it lies in memory.
-template <class Number, bool transposed_b, int count>
+// sums += A·B, or sums = A·B without `add`. transposed_b: rows of B run along n, as it lies in memory; transposed_a:
+// those of A along m.
+template <class Number, bool transposed_b, bool transposed_a = false, int count>
 __device__ __forceinline__ void multiply_tiles(float (&sums)[count], unsigned long long a,
                                                unsigned long long b, bool add)
 {
@@ -670,6 +692,7 @@ __device__ __forceinline__ void multiply_tiles(float (&sums)[count], unsigned lo
 #else
     auto product = product_on_cpu<Number, transposed_b>(sums, b, add);
     product.descriptor_a = a;
+    product.transposed_a = transposed_a;
     cuda_on_cpu::issue_product(product);
 #endif
 }

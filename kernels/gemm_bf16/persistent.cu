@@ -9,7 +9,6 @@
 //             multicast    a load that TMA brings to several blocks of a cluster
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
-//             halves       of the last wave's tiles: the left columns of one and the right ones
 //             overlap      a block begins before the last launch has ended, and waits (../overlap.cuh)
 //             D            what is added: C = alpha·A·B + beta·D
 //             early        slabs that a block loads before its cluster has met, whole and for itself alone, as the
@@ -36,10 +35,6 @@
 //             A consumer has GROUP_M rows of the tile. With 128 rows and 192 columns a thread holds 192 sums, and the
 //             tile is 256×192, the largest that fits. 2200×2200 is 108 such tiles, a single wave on 132
 //             multiprocessors; it is 162 tiles of 256×128, two waves.
-//
-//             Where the last wave has tiles for no more than half of the clusters, each of its tiles is halved (HALVES).
-//             3000×3000 is 144 clusters' tiles of 256×256 for 66 clusters: two waves, and a third one of twelve tiles,
-//             or of 24 halves, which take 0.62 of a tile's time: half of its products, three quarters of its loads.
 //
 //             D comes as slabs do: behind the last slab of a tile the producer fills a stage or two of the ring with D's
 //             bands. They are there before the last products are done, and leave their stages as soon as they are added, so
@@ -76,15 +71,13 @@
 
 struct Tiling : HopperTiling {
     static constexpr int tile_m = TILE_M, tile_n = TILE_N;                 // rows and columns of C of a block
-    static constexpr int group_m = GROUP_M;                                // rows of C of a consumer
+    static constexpr int group = GROUP_M;                                // rows of C of a consumer
     static constexpr int stages = STAGES;                                  // slabs that the ring holds
     static constexpr int cluster_m = CLUSTER_M, cluster_n = CLUSTER_N;     // blocks of a cluster, down and across
     static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
     static constexpr int bands = BANDS;                                    // places for bands of a consumer
     static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
     static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
-    // Whether tiles of a last wave are halved. ptxas would let wgmma run one by one if sums of two widths were added to.
-    static constexpr bool halves = HALVES && !ADDS;
     static constexpr bool d_by_ring = ADDS;                                // whether C = alpha·A·B + beta·D
 };
 

@@ -46,7 +46,7 @@
 
 struct Tiling : HopperTiling {
     static constexpr int tile_m = TILE_M, tile_n = TILE_N;              // rows and columns of C of a block
-    static constexpr int group_m = GROUP_M;                             // rows of C of a consumer
+    static constexpr int group = GROUP_M;                             // rows of C of a consumer
     static constexpr int stages = STAGES;                               // slabs that the ring holds
     static constexpr int cluster_m = CLUSTER_M, cluster_n = CLUSTER_N;  // blocks of a cluster, down and across
     static constexpr int patch = PATCH;                                 // rows of clusters' tiles of a patch

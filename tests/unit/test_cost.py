@@ -10,7 +10,7 @@ from support import work_of
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import HALF_A_TILE, NEAR_MEGABYTES, TERMS, Cost, additions
+from matmul_sweep.dispatch.cost import NEAR_MEGABYTES, TERMS, Cost, additions
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm
 
@@ -26,7 +26,6 @@ def make(mine: Make, **changes: Any) -> Variant:
 
 # Grids of one or two blocks for each multiprocessor.
 ONE, TWO = {"blocks": "MULTIPROCESSORS"}, {"blocks": "2 * MULTIPROCESSORS"}
-HALVES = ONE | {"shares": "tiles", "halves": 1}
 SPLITS = TWO | {"shares": "splits"}
 LAYOUT = {"slab": 8, "teams": 2, "warp": [32, 32], "thread": [4, 8], "piece": [4, 4]}
 TEAMS = {"threads": [1, 128], "layout": LAYOUT}
@@ -52,9 +51,6 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         # that are left are two for the busiest one. Without the key there are no waves.
         (WAVES, "576x64x100", [26, 26, 13, 0], 5, 0, 0),
         ({}, "576x64x100", [13, 13, 13, 2 * 13], 5, 0, 0),
-        # Six tiles for four blocks: the last two are halved. The last three of seven are not.
-        (HALVES, "192x64x100", [13 + HALF_A_TILE * 13, 0, 0, 0], 2, 0, 0),
-        (HALVES, "224x64x100", [26, 0, 0, 0], 2, 0, 0),
         # 3×3 tiles for clusters of two: six clusters' tiles, some of them outside of C, for two
         # clusters. Clusters of three on three of the four.
         (clusters(2), "96x192x100", [3 * 13, 0, 0, 0], 3, 0, 0),

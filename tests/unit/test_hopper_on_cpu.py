@@ -114,8 +114,8 @@ def test_the_watcher_finds_a_planted_bug(bug, tmp_path):
 @pytest.mark.parametrize("variant", FOR_THE_CARD, ids=lambda variant: variant.name)
 def test_it_compiles_for_the_card_without_spills_or_losses(variant, tmp_path):
     """As ptxas says, which tells of a loss where it ignores setmaxnreg, or lets wgmma run one by
-    one. A few bytes are spilt outside of the loops: by nvcc of persistent_bf16, where it stores
-    halves, and by NVRTC of streamed_bf16 (kernels/WORKLOG.md, Two compilers)."""
+    one. A few bytes are spilt outside of the loops: by nvcc of turned_bf16, where it adds D, and
+    by NVRTC of streamed_bf16 (kernels/WORKLOG.md, Two compilers)."""
     kernel, arch = variant.kernel, target("sm_90", "9.0a")
     report = run(cubin_command(kernel.code, flags(variant, "sm_90"), arch, tmp_path / "cubin"))
     assert all(read_ptxas(report, each).spill_bytes <= 16 for each in kernel.functions)

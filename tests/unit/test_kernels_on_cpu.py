@@ -55,12 +55,11 @@ TILINGS = [
     # nine multiprocessors one full wave, whose free blocks share the four.
     ("gram_tensor_streamed", {"MULTIPROCESSORS": 9, "PATCH": 2}, "64x512 33x641"),
     ("wgmma_bf16", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}, "70x264x130"),
-    ("persistent_bf16", cluster(1, 2, STAGES=3, BANDS=1, HALVES=0), EVEN),
-    ("persistent_bf16", cluster(2, 2, STAGES=2, TILE_M=192, BANDS=3, HALVES=0), EVEN),
-    # Of 6 and 12 tiles for five clusters, and of 6 for four, the last ones are halved.
-    ("persistent_bf16", cluster(1, 2, 5, STAGES=3, HALVES=1, TILE_N=128), "264x392x72 9x1416x72"),
-    ("persistent_bf16", cluster(2, 1, 4, STAGES=2, HALVES=1, TILE_N=256), "9x1288x72 300x696x72"),
-    ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2, HALVES=0), EVEN),
+    ("persistent_bf16", cluster(1, 2, STAGES=3, BANDS=1), EVEN),
+    ("persistent_bf16", cluster(2, 2, STAGES=2, TILE_M=192, BANDS=3), EVEN),
+    ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2), EVEN),
+    ("turned_bf16", cluster(1, 2, STAGES=3, TILE_M=176, GROUP_N=64, BANDS=2), EVEN),
+    ("turned_bf16", cluster(2, 1, STAGES=2, TILE_M=144, TILE_N=256), EVEN),
     ("padded_bf16", cluster(2, 1, STAGES=2, TILE_M=64), ODD),
     ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
     ("streamed_bf16", cluster(1, 1, 5, TILE_M=64, PATCH=2, LEAST=1, STAGES=3), SHARED),

@@ -138,7 +138,6 @@ class Variant:
     least = Evaluated()
     fewest_terms = Evaluated()
     cluster = Evaluated()
-    halves = Evaluated()
 
     def __str__(self) -> str:
         return self.name

@@ -157,7 +157,6 @@ class Entry:
         than the library; it is right there too.
     at_once: Blocks that a multiprocessor holds at once, if the grid has one for each tile: a
         dispatch then counts waves.
-    halves: 1 if the tiles of the last wave are halved, where there are blocks for all halves.
     since: The compute capability from which it compiles; with an a, the only one, whose own
         instructions it uses.
     schedule: The tiles of a symmetric C that it computes: all, those of one triangle, those of
@@ -217,7 +216,6 @@ class Entry:
     least: Expression = 1
     fewest_terms: Expression = 0
     at_once: Expression = 0
-    halves: Expression = 0
     since: Annotated[str, text("[0-9]+[.][0-9]a?", "a compute capability such as 9.0")] = "6.0"
     schedule: Literal["full", "upper", "triangle", "corners"] = "full"
     writes: Literal["full", "upper"] = "full"

@@ -11,9 +11,9 @@ from typing import Any
 from matmul_sweep.catalogue.architectures import ARCHITECTURES, capability
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
 from matmul_sweep.catalogue.reading import read_catalogue
-from matmul_sweep.catalogue.tables import Row, constants_of, read_table, reading
+from matmul_sweep.catalogue.tables import Row, read_table, reading
 from matmul_sweep.dispatch.choice import Dispatch
-from matmul_sweep.dispatch.cost import TERMS, Cost
+from matmul_sweep.dispatch.cost import LIMITS, TERMS, Cost
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.files import whole_file
@@ -39,8 +39,7 @@ def dispatch_of(kernel: Kernel, catalogue: Catalogue) -> Dispatch:
     costs = []
     for line, row in enumerate(read_table(kernel.dispatch), 2):
         with reading(kernel.dispatch, line):
-            if row["architecture"]:  # otherwise no card has wanted this tiling yet
-                costs.append(cost_of(row, catalogue))
+            costs.append(cost_of(row, catalogue))
     others: tuple[Cost, ...] = ()
     if kernel.otherwise:
         other = catalogue.variant(kernel.otherwise).kernel
@@ -67,9 +66,9 @@ def cost_of(row: Row, catalogue: Catalogue) -> Cost:
     if 0 < len(terms) < len(TERMS) or not (terms or shapes):
         missing = next(term for term in TERMS if term not in terms)
         raise UserError(f"{missing}: a row has all costs, or none and the shapes that it is for")
-    at_limit = number(row, "at_limit") if row.get("at_limit") else 0.0
+    limits = tuple(number(row, name) if row.get(name) else 0.0 for name in LIMITS)
     coefficients = tuple(number(row, term) for term in terms)
-    return Cost(arch, variant, coefficients, most_additions, shapes, at_limit)
+    return Cost(arch, variant, coefficients, most_additions, shapes, limits)
 
 
 def named(text: str, catalogue: Catalogue) -> Variant:
@@ -126,19 +125,14 @@ def takes_every_shape(cost: Cost, kernel: Kernel) -> bool:
 
 
 def write_table(path: Path, arch: str, costs: Sequence[Cost]) -> None:
-    """Replace the table's rows for `arch`; other rows stay. A tiling that no row names any more
-    keeps its constants, in a row for no architecture, for searches on other cards."""
-    old = read_table(path)
-    rows: list[dict[str, Any]] = [row for row in old if row["architecture"] not in (arch, "")]
+    """Replace the table's rows for `arch`; other rows stay."""
+    rows: list[dict[str, Any]] = [row for row in read_table(path) if row["architecture"] != arch]
     rows += [row_of(cost) for cost in costs]
-    named = {row["variant"] for row in rows}
-    spare = {row["variant"]: constants_of(row) for row in old if row["variant"] not in named}
-    rows += [{"variant": name} | values for name, values in spare.items() if values]
     constants = dict.fromkeys(
         key for row in rows for key in row if key.isupper() and row[key] != ""
     )
-    own = ["at_limit", "most_additions", "shapes"]
-    columns = ["architecture", "variant", *constants, *TERMS, *own]
+    limits = [name for name in LIMITS if any(row.get(name) for row in rows)]
+    columns = ["architecture", "variant", *constants, *TERMS, *limits, "most_additions", "shapes"]
     with whole_file(path) as temporary, temporary.open("w", newline="") as file:
         table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
@@ -155,6 +149,6 @@ def row_of(cost: Cost) -> dict[str, object]:
     return {
         "architecture": cost.architecture, "variant": variant.name, **changed,
         **dict(zip(TERMS, numbers, strict=False)),
-        "at_limit": f"{cost.at_limit:.4g}" if cost.at_limit else "",
+        **{name: f"{x:.4g}" if x else "" for name, x in zip(LIMITS, cost.limits, strict=True)},
         "most_additions": cost.most_additions or "", "shapes": " ".join(map(str, cost.shapes)),
     }  # fmt: skip

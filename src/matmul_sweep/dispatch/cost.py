@@ -10,6 +10,7 @@ that comes near that takes longer than either says, since it meets the limit in 
 
 import math
 from dataclasses import astuple, dataclass
+from operator import mul
 from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant, clusters_at_once
@@ -22,7 +23,6 @@ LARGE = 4e10  # operations
 CORNER = 8  # power of the norm that joins the two times; 4 to 16 choose alike
 RAGGED_ENERGY = 1.05  # where rows are ragged, so that single words are copied; 1.03 to 1.08
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
-HALF_A_TILE = 0.62  # of its time: half of the products, and three quarters of the loads
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
 
@@ -51,7 +51,18 @@ class Work:
     prepared_megabytes: float  # of A and B, by the busiest multiprocessor of a launch before
 
 
+@dataclass(frozen=True)
+class Energy:
+    """What a LARGE product's energy follows from, 0 for others, that no power limit meets. A
+    variant has a coefficient for each, in microseconds at the card's power limit."""
+
+    at_limit: float = 0.0  # millions of multiply-adds for each multiprocessor, of whole tiles
+    waiting_at_limit: float = 0.0  # those that the busiest one has more: meanwhile others wait
+    stored_at_limit: float = 0.0  # megabytes of C
+
+
 TERMS = tuple(Work.__dataclass_fields__)
+LIMITS = tuple(Energy.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -61,8 +72,7 @@ class Cost:
     coefficients: microseconds, in the order of TERMS; empty for one that runs at `shapes` only.
     most_additions: the longest chain of additions (`additions`) up to which it errs hardly more
     than the library; 0: any.
-    at_limit: microseconds at the card's power limit for a unit of `limited_volume`; 0 where its
-    energy is not known.
+    limits: microseconds at the card's power limit, in the order of LIMITS; 0 where not known.
     shapes: where it is the fastest, as measured there.
     """
 
@@ -71,14 +81,14 @@ class Cost:
     coefficients: tuple[float, ...]
     most_additions: int = 0
     shapes: tuple[Shape, ...] = ()
-    at_limit: float = 0.0
+    limits: tuple[float, ...] = (0.0,) * len(LIMITS)
 
     @property
     def identity(self) -> tuple[object, ...]:
         """All that the choice goes by."""
         shapes = sorted(map(str, self.shapes))
         own = self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
-        return (*own, self.at_limit) if self.at_limit else own
+        return (*own, *filter(None, self.limits))
 
     def microseconds(self, shape: Shape, multiprocessors: int) -> float:
         """The predicted time of a product; infinite at a shape where it may not be chosen by it."""
@@ -88,13 +98,13 @@ class Cost:
         if 0 < self.most_additions < additions(self.variant, shape, shares):
             return math.inf
         quantities = astuple(work(self.variant, shape, shares, multiprocessors))
-        least = self.at_limit * limited_volume(self.variant, shape, shares, multiprocessors)
-        time = sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
-        return float(joined(time, least))
+        drawn = astuple(energy(self.variant, shape, shares, multiprocessors))
+        time = sum(map(mul, self.coefficients, quantities))
+        return float(joined(time, sum(map(mul, self.limits, drawn))))
 
 
 def joined(time: Any, least: Any) -> Any:
-    """The time by a variant's work and the least one by its power, as one: numbers or arrays."""
+    """The time by a variant's work and the least one by its energy, as one: numbers or arrays."""
     return (time**CORNER + least**CORNER) ** (1 / CORNER)
 
 
@@ -140,14 +150,18 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
     )
 
 
-def limited_volume(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> float:
-    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs, and what ragged
-    rows take as if it were such; 0 for a product that no power limit meets."""
+def energy(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> Energy:
+    """What is multiplied, ragged rows as if they were somewhat more, what waits and is stored."""
     if shape.operations < LARGE:
-        return 0.0
+        return Energy()
     rows, columns = variant.tile
     copies = RAGGED_ENERGY if ragged(variant, shape) else 1
-    return copies * shares.slabs * rows * columns * variant.slab / multiprocessors / 1e6
+    slab = copies * rows * columns * variant.slab / 1e6
+    mean = shares.slabs / multiprocessors
+    of_block = ceil_div(shares.longest, variant.teams)
+    busiest = variant.teams * sum(crowded(variant, shares, of_block, multiprocessors))
+    c = variant.kernel.product.sizes(shape)[-1]
+    return Energy(slab * mean, slab * max(busiest - mean, 0), c / 1e6)
 
 
 def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:
@@ -176,15 +190,14 @@ def crowded(
 
     A second block takes what the first one leaves unused, so its slabs cost less, and those of a
     third one may cost more again: that depends on the kernel. Whole tiles run in waves; in the last
-    one fewer of them may run beside each other, or tiles are halved.
+    one fewer of them may run beside each other.
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
     places = clusters_at_once(variant.at_once * multiprocessors, variant.cluster) * variant.cluster
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
-    last = HALF_A_TILE if variant.halves and 2 * left <= places else 1
     waves = [
         (full, max(variant.at_once * share, 1)),
-        (left > 0, last * max(ceil_div(left, multiprocessors) * share, 1)),
+        (left > 0, max(ceil_div(left, multiprocessors) * share, 1)),
     ]
 
     def slabs(number: int, most: float = 1) -> float:

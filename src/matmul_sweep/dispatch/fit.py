@@ -12,11 +12,13 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.dispatch.cost import (
     LARGE,
+    LIMITS,
     TERMS,
     Cost,
+    Energy,
     additions,
+    energy,
     joined,
-    limited_volume,
     work,
 )
 from matmul_sweep.operations import parse_shape
@@ -34,6 +36,8 @@ LATE = 2  # a time beyond the predicted one counts as much more: the choice take
 # to be fast, so it meets these
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
 SLACK_ALONE = 0.02  # and where it was timed alone, by few blocks
+
+DOUBT = 1e-3  # weight of 0 as the energy of what waits and is stored, beside a shape's
 
 Found = Mapping[str, Any]  # a row of a search
 
@@ -54,7 +58,7 @@ def fitted(
     """
     alone = [row for row in found if row["set"] == "alone"]
     own = side_by_side(found, variants, arch)
-    rows = own.rows(at_limits(alone, variants, arch), arch)
+    rows = own.rows(limits_of(alone, variants, arch), arch)
     every = {cost.variant.name: cost for cost in rows if cost.variant.name not in known_only}
     rows = [*every.values()]
     chosen = [rows[i].variant.name for i in own.chosen(rows)]
@@ -77,10 +81,10 @@ def limited(costs: Sequence[Cost], alone: Sequence[Found], arch: str) -> list[Co
     were timed alone. Nothing else of the costs changes, but a LARGE shape is remembered only where
     it is the fastest of them."""
     variants = [cost.variant for cost in costs]
-    limits = at_limits(alone, variants, arch)
+    limits = limits_of(alone, variants, arch)
     rows = {
         cost.variant: replace(
-            cost, at_limit=limits[cost.variant.name],
+            cost, limits=limits[cost.variant.name],
             shapes=tuple(shape for shape in cost.shapes if shape.operations < LARGE),
         )
         for cost in costs
@@ -92,27 +96,40 @@ def limited(costs: Sequence[Cost], alone: Sequence[Found], arch: str) -> list[Co
     return [row for row in rows.values() if row.coefficients or row.shapes]
 
 
-def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> dict[str, float]:
-    """By variant the microseconds that a unit of its volume takes at the card's power limit, from
-    the power that it draws alone, the median over these shapes. Of a variant that was not timed
-    there a line says it, over what it reads from shared memory for each multiply-add, between the
-    least and the most of those that were. 0 where no power was read."""
+def limits_of(
+    rows: Sequence[Found], variants: Sequence[Variant], arch: str
+) -> dict[str, tuple[float, ...]]:
+    """The limits of Cost, by name: least squares of the relative errors of these rows, which were
+    timed alone, with one number for what waits and one for what is stored. For a variant that was
+    not timed there a line says the first, over what it reads from shared memory for each
+    multiply-add, between the least and the most of those that were. 0 where no power was read.
+    """
     of_card = architecture(arch).multiprocessors
     known = {variant.name: variant for variant in variants}
-    found: dict[Variant, list[float]] = {}
+    times: list[float] = []
+    drawn: list[tuple[str, Energy]] = []
     for row in rows:
         if row["share"] > 0 and (variant := known.get(row["variant"])):
             shape = parse_shape(row["shape"], variant.kernel.operation)
-            units = limited_volume(variant, shape, shares_of(variant, shape, of_card), of_card)
-            found.setdefault(variant, []).append(row["share"] * row["microseconds"] / units)
-    own = {variant: float(np.median(values)) for variant, values in found.items()}
-    if not own:
-        return dict.fromkeys(known, 0.0)
-    read = {variant: sum(1 / extent for extent in variant.tile) for variant in variants}
-    timed, known_values = [read[variant] for variant in own], [*own.values()]
-    line = np.poly1d(np.polyfit(timed, known_values, int(len(set(timed)) > 1)))
-    bounds = min(known_values), max(known_values)
-    return {v.name: own.get(v, float(np.clip(line(read[v]), *bounds))) for v in variants}
+            own = energy(variant, shape, shares_of(variant, shape, of_card), of_card)
+            if own.at_limit:
+                drawn.append((variant.name, own))
+                times.append(min(row["share"], 1) * row["microseconds"])
+    timed = list(dict.fromkeys(name for name, _ in drawn))
+    if not timed:
+        return dict.fromkeys(known, (0.0, 0.0, 0.0))
+    volumes = [[own.at_limit * (name == each) for each in timed] for name, own in drawn]
+    common = [(own.waiting_at_limit, own.stored_at_limit) for _, own in drawn]
+    relative = np.hstack([volumes, common]) / np.c_[times]
+    doubt = np.diag(DOUBT * relative.mean(axis=0))[-2:]  # as few shapes do not tell them apart
+    wanted = np.append(np.ones(len(times)), [0, 0])
+    *found, waiting, stored = map(float, nnls(np.vstack([relative, doubt]), wanted)[0])
+    read = {variant.name: sum(1 / extent for extent in variant.tile) for variant in variants}
+    degree = int(len({read[name] for name in timed}) > 1)
+    line = np.poly1d(np.polyfit([read[name] for name in timed], found, degree))
+    volume = {n: float(np.clip(line(read[n]), min(found), max(found))) for n in known}
+    volume |= dict(zip(timed, found, strict=True))
+    return {name: (own, waiting, stored) for name, own in volume.items()}
 
 
 def side_by_side(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> "Measured":
@@ -123,7 +140,7 @@ def side_by_side(found: Sequence[Found], variants: Sequence[Variant], arch: str)
 def raced(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> list[Cost]:
     """The costs of all that compete, by the rows that were timed side by side alone."""
     own = side_by_side(found, variants, arch)
-    return own.rows(dict.fromkeys(own.names, 0.0), arch)
+    return own.rows({}, arch)
 
 
 def judgement(
@@ -171,13 +188,13 @@ class Measured:
         operation = variants[0].kernel.operation
         self.shapes = [parse_shape(text, operation) for text in self.texts]
         self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
-        self.volumes = np.zeros(size)
+        self.energy = np.zeros((*size, len(LIMITS)))
         for i, shape in enumerate(self.shapes):
             for j, variant in enumerate(variants):
                 shares = shares_of(variant, shape, of_card)
                 self.additions[i, j] = additions(variant, shape, shares)
                 self.work[i, j] = astuple(work(variant, shape, shares, of_card))
-                self.volumes[i, j] = limited_volume(variant, shape, shares, of_card)
+                self.energy[i, j] = astuple(energy(variant, shape, shares, of_card))
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""
@@ -202,13 +219,17 @@ class Measured:
             weights *= np.where(missed < 0, LATE, 1)
         return tuple(map(float, least + beyond))
 
-    def rows(self, limits: Mapping[str, float], arch: str) -> list[Cost]:
-        """The costs of all variants that compete; limits: by name, their `at_limit`."""
+    def rows(self, limits: Mapping[str, tuple[float, ...]], arch: str) -> list[Cost]:
+        """The costs of all variants that compete; limits: by name, those that are known."""
+        none = (0.0,) * len(LIMITS)
         return [
-            Cost(arch, variant, self.costs(i), self.most_additions(i), (), limits[variant.name])
+            Cost(
+                arch, variant, self.costs(i), self.most_additions(i),
+                limits=limits.get(variant.name, none),
+            )
             for i, variant in enumerate(self.variants)
             if self.competes[i]
-        ]
+        ]  # fmt: skip
 
     def most_additions(self, column: int) -> int:
         """Up to how many additions in a row it errs at one of the shapes near the fastest, or at
@@ -226,12 +247,12 @@ class Measured:
         take the shape and do not err there."""
         columns = self.columns(costs)
         coefficients = np.array([cost.coefficients for cost in costs])
-        least = self.volumes[:, columns] * [cost.at_limit for cost in costs]
-        predicted = np.einsum("ijk,jk->ij", self.work[:, columns], coefficients)
-        predicted = joined(predicted, least)
+        times = np.einsum("ijk,jk->ij", self.work[:, columns], coefficients)
+        limits = np.array([cost.limits for cost in costs])
+        least = np.einsum("ijk,jk->ij", self.energy[:, columns], limits)
         most = np.array([cost.most_additions or np.inf for cost in costs])
         able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
-        return np.where(able, predicted, np.inf).argmin(axis=1)
+        return np.where(able, joined(times, least), np.inf).argmin(axis=1)
 
     def remembered(
         self, costs: Sequence[Cost], known: set[str], slack: float

@@ -332,7 +332,7 @@ struct Product {
     void* sums;  // float, of bytes int32
     size_t columns;
     Kind kind;
-    bool add, transposed_b;
+    bool add, transposed_a, transposed_b;
     bool a_in_registers;
     const uint32_t* a[4];  // of the four lanes that share rows of A
     uint64_t descriptor_a, descriptor_b;
@@ -407,7 +407,7 @@ UNWATCHED inline void multiply(const Product& product)
         [&](size_t i, size_t k) UNWATCHED {
             return product.a_in_registers
                 ? value_of(uint16_t(product.a[k % 8 / 2][i + k / 8 * 2] >> k % 2 * 16), half)
-                : at(see(in_a.of(row + 8 * i, k, false, 2), 2));
+                : at(see(in_a.of(row + 8 * i, k, product.transposed_a, 2), 2));
         },
         [&](size_t j, size_t k) UNWATCHED { return at(see_b(j, k, 2)); });
 }
