@@ -1137,6 +1137,7 @@ VERDICTS |= {
 }  # fmt: skip
 
 
+ASKED = f"#if 32 % SIDE\n#error side\n#endif\n{kernel(k='n + 0 * SIDE')}"
 # A text, and how it is read: the roles of its parameters, its block, its grid at 24x40x56.
 # C has rows of M elements.
 BY_STRIDE = kernel(f"{MATRICES}, int M, int N", "A[i * N + p]", "B[p * M + j]", m="M", n="M", k="N",
@@ -1149,6 +1150,8 @@ VERDICTS |= {
     "multiples that are right where they are alike": (
         BY_STRIDE.replace("return;", "return; __syncthreads();"),
         "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),
+    "what a build defines": (ASKED, "", "not compile: line 1: .*say for instance SIDE=16\n"),
+    "what a build defines, as a setting": (ASKED, "SIDE=16", "f is correct"),
     "dimensions of one name": (
         BY_STRIDE.replace("if (i >= M || j >= M) return;", "").replace("C[i * N", "C[i * M"),
         "m=M n=M k=N block=8x8", "it is right where M is a multiple of 8"),
@@ -1472,30 +1475,6 @@ def test_a_kernel_that_leaves_edges_to_another_is_refused_strictly(hand_in: Path
     assert verdict.status == NOT_RUN and "leaves a part of C to f_edges" in verdict.message
 
 
-def test_a_size_of_a_header_is_made_small(hand_in: Path) -> None:
-    hand_in.with_name("size.h").write_text("enum { N = 4096 };\n")
-    hand_in.write_text(f"#include <size.h>\n{FIXED}")
-    (verdict,) = judge_all(hand_in, {})
-    assert verdict.status == "correct" and [*verdict.shapes][-1].m == 128
-
-
-def test_headers_of_cuda_are_never_those_beside_the_file(hand_in: Path) -> None:
-    hand_in.with_name("cuda_runtime.h").write_text("#error another one\n")
-    hand_in.write_text(f"#include <cuda_runtime.h>\n{kernel()}")
-    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-
-
-def test_kernels_of_headers_are_judged_where_the_file_has_none(hand_in: Path) -> None:
-    hand_in.with_name("kernel.cuh").write_text(kernel(k="n - 1"))
-    hand_in.write_text('#include "kernel.cuh"\nint main() {}\n')
-    (verdict,) = judge_all(hand_in, {})
-    assert (verdict.program.source.path.name, verdict.mistakes[0].line) == ("kernel.cuh", 6)
-    hand_in.with_name("other.cuh").write_text(kernel(name="g"))
-    hand_in.write_text('#include "kernel.cuh"\n#include "other.cuh"\n')
-    (verdict,) = judge_all(hand_in, {"kernel": "g"})
-    assert verdict.status == "correct"
-
-
 INCLUDER = """#include "kernel.cuh"
 void go(float* a, float* b, float* c, int m, int n, int k) {
     const int x = 32, y = 4;
@@ -1503,42 +1482,83 @@ void go(float* a, float* b, float* c, int m, int n, int k) {
     f<x, y><<<grid, x * y>>>(a, b, c, m, n, k);
 }
 """
+INCLUDED = rectangular(head="template <int X, int Y> __global__")
+INCLUDED = INCLUDED.replace(ROW, "blockIdx.y * Y + threadIdx.x / X")
+INCLUDED = INCLUDED.replace(COL, "blockIdx.x * X + threadIdx.x % X")
+MAIN = "#include <vector>\nvoid f(int);\nint main() { int n = 9; dim3 b(8, 4), g(n / 8, n / 4);\n"
+OF_TILE = "__shared__ float s[256]; int t = threadIdx.y * 16 + threadIdx.x; put(s, t); float sum"
+# Files beside a text, the text, and what the verdicts say.
+BESIDE = {
+    "a size of a header is made small": (
+        {"size.h": "enum { N = 4096 };\n"}, f"#include <size.h>\n{FIXED}",
+        "f is correct(?s:.*)128x128x128 alone"),
+    "headers of CUDA are never those beside": (
+        {"cuda_runtime.h": "#error another one\n"}, f"#include <cuda_runtime.h>\n{kernel()}",
+        "f is correct"),
+    "the kernel of a header": (
+        {"kernel.cuh": kernel(k="n - 1")}, '#include "kernel.cuh"\nint main() {}\n',
+        "kernel.cuh: f is not correct: lost terms, line 6"),
+    "one of the kernels of headers": (
+        {"kernel.cuh": kernel(), "other.cuh": kernel(name="g")},
+        '#include "kernel.cuh"\n#include "other.cuh"\n// try: kernel=g', r"\A[^\n]*g is correct"),
+    "a header's kernel is launched as by its includer": (
+        {"kernel.cuh": INCLUDED}, INCLUDER,
+        "f is correct(?s:.*)×1 blocks of 128×1×1 threads; as in line 5 of hand_in.cu"),
+    "its grid is too small": (
+        {"kernel.cuh": INCLUDED}, INCLUDER.replace("(m + y - 1)", "m"),
+        r"too small, at(?s:.*)\(line 4 of hand_in.cu\)(?s:(?!.*an edge))"),
+    "its block is too large": (
+        {"kernel.cuh": INCLUDED}, INCLUDER.replace("x * y", "2048"),
+        r"too many threads, at(?s:.*)\(line 5 of hand_in.cu\)"),
+    "the launch of the only program beside": (
+        {"main.cpp": MAIN + "f<<<g, b>>>(0, 0, 0, n); }",
+         "other.cu": f"{kernel(k='0')} void go() {{ f<<<1, 1>>>(0, 0, 0, 1); }}"}, kernel(),
+        "grid too small(?s:.*)main.cpp"),
+    "lines of headers in the place of the file's own": (
+        {"tile.h": "__device__ void put(float* s, int i) { s[i] = 1; }\n"
+                   "__device__ float get(float* s, int i) { return s[i]; }\n"},
+        '// try: block=16x16\n#include "tile.h"\n' + kernel().replace("float sum", OF_TILE)
+        .replace("= sum;", "= sum * get(s, 255 - t);"),
+        "(?s:(?!.*line 0).*)line 1 of tile.h while(?s:.*)in line 2 of tile.h"),
+    "what the kernel uses of a header": (
+        {"tile.h": "#pragma once\n#include <vector>\nconstexpr int SIDE = 8;\n"
+                   "inline std::vector<float> host(cudaStream_t s) { return {}; }\n"
+                   "void old(cudaStream_t s) { nothing(s); }\n"
+                   "__device__ inline float times(float a, float b) { return a * b; }\n"},
+        f'#include "tile.h"\n{kernel(a="times(A[i * n + p], 1) + 0 * SIDE")}', "f is correct"),
+    "a line of a header that does not compile": (
+        {"tile.h": "// two\n\n__device__ int f1() { return nothing; }\n"},
+        f'\n#include "tile.h"\n{kernel(k="n + f1()")}', "not compile: line 2: tile.h, line 3: "),
+    "what only the host has of a header": (
+        {"util.c": "#error for another compiler\nTEST(A, B) { EXPECT(n); }\ninline int all() { "
+                   "return COUNT; } int now() { timeval t; gettimeofday(&t, 0); return 0; }\n"
+                   "float* make(int n) { float* a = malloc(n); return a; }\nint class = 3;\n"
+                   "const int SIDE = 2 * HALF; void sum(File x) {}"},
+        "#include <sys/time.h>\n#define HALF 4\nint COUNT = 8;\n#include \"util.c\"\n"
+        + kernel(k="n + 0 * sizeof(SIDE)"), "f is correct"),
+    "what only the host has": (
+        {}, "#include <vector>\nusing namespace std;\nvector<int> A, B; void sum(vector<int> j) {}"
+        "struct P { int i; } __attribute__((packed));\nstruct S { int i; void tell() "
+        "{ cout << i; } }; __constant__ S SIDE{0};\n" + kernel(k="n + 0 * sizeof(SIDE)"),
+        "f is correct"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "wanted"),
-    [
-        ("", "", "f is correct(?s:.*)×1 blocks of 128×1×1 threads; as in line 5 of hand_in.cu"),
-        ("(m + y - 1)", "m", r"too small, at(?s:.*)\(line 4 of hand_in.cu\)(?s:(?!.*an edge))"),
-        ("x * y", "2048", r"too many threads, at(?s:.*)\(line 5 of hand_in.cu\)"),
-    ],
-)
-def test_the_kernel_of_a_header_is_launched_as_the_file_that_includes_it_does(
-    right: str, wrong: str, wanted: str, hand_in: Path
+@pytest.mark.parametrize(("files", "text", "wanted"), BESIDE.values(), ids=BESIDE)
+def test_files_beside_count(
+    files: Mapping[str, str], text: str, wanted: str, hand_in: Path
 ) -> None:
-    text = rectangular(head="template <int X, int Y> __global__")
-    text = text.replace(ROW, "blockIdx.y * Y + threadIdx.x / X")
-    text = text.replace(COL, "blockIdx.x * X + threadIdx.x % X")
-    hand_in.with_name("kernel.cuh").write_text(text)
-    hand_in.write_text(INCLUDER.replace(right, wrong))
-    told = "\n".join(lines_of(*judge_all(hand_in, {})))
-    assert re.search(wanted, told), told
+    for name, other in files.items():
+        hand_in.with_name(name).write_text(other)
+    test_the_verdicts_say(text, "", wanted, hand_in)
 
 
-def test_a_kernel_is_launched_as_the_only_program_beside_it_does(hand_in: Path) -> None:
+def test_a_launch_of_a_file_beside_is_no_strict_one_and_none_of_several(hand_in: Path) -> None:
     hand_in.write_text(kernel())
-    main = (
-        "#include <vector>\nvoid f(int);\nint main() { int n = 9; dim3 b(8, 4), g(n / 8, n / 4);\n"
-    )
-    hand_in.with_name("main.cpp").write_text(main + "f<<<g, b>>>(0, 0, 0, n); }")
-    hand_in.with_name("other.cu").write_text(
-        f"{kernel(k='0')} void go() {{ f<<<1, 1>>>(0, 0, 0, 1); }}"
-    )
-    (verdict,) = judge_all(hand_in, {})
-    assert verdict.mistakes[0].kind == "grid too small" and "main.cpp" in verdict.mistakes[0].what
+    hand_in.with_name("main.cpp").write_text(MAIN + "f<<<g, b>>>(0, 0, 0, n); }")
     (strict,) = pending(hand_in, {}, 1)
     assert strict.program.launch.program is None
-    hand_in.with_name("second.cu").write_text(main + "f<<<1, 1>>>(0, 0, 0, n); }")
+    hand_in.with_name("second.cu").write_text(MAIN + "f<<<1, 1>>>(0, 0, 0, n); }")
     (undecided,) = pending(hand_in, {})
     assert undecided.program.launch.program is None
 
@@ -1557,48 +1577,6 @@ def test_a_type_is_the_macro_whose_condition_holds(hand_in: Path) -> None:
     )
     ((program,), _) = programs_in(hand_in, {})
     assert program.signature.operation.dtype == "float64"
-
-
-def test_what_the_command_of_a_program_defines_is_asked(hand_in: Path) -> None:
-    hand_in.write_text(f"#if 32 % SIDE\n#error side\n#endif\n{kernel(k='n + 0 * SIDE')}")
-    (verdict,) = judge_all(hand_in, {})
-    assert verdict.line == 1 and verdict.message.endswith("say for instance SIDE=16")
-    (verdict,) = judge_all(hand_in, {"SIDE": "16"})
-    assert verdict.status == "correct"
-
-
-def test_lines_of_headers_are_told_in_place_of_the_files_own(hand_in: Path) -> None:
-    hand_in.with_name("tile.h").write_text(
-        "__device__ void put(float* s, int i) { s[i] = 1; }\n"
-        "__device__ float get(float* s, int i) { return s[i]; }\n"
-    )
-    shared = "__shared__ float s[256]; int t = threadIdx.y * 16 + threadIdx.x; put(s, t);"
-    hand_in.write_text('#include "tile.h"\n' + kernel().replace("float sum", f"{shared} float sum")
-        .replace("= sum;", "= sum * get(s, 255 - t);"))  # fmt: skip
-    (verdict,) = judge_all(hand_in, settings_of(["block=16x16"], "test"))
-    said = [f"{one.what} {one.cure}" for one in verdict.mistakes]
-    assert any("line 1 of tile.h while" in one and "in line 2 of tile.h" in one for one in said)
-    assert not any("line 0" in one for one in said)
-
-
-def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:
-    hand_in.with_name("tile.h").write_text(
-        "#pragma once\n#include <vector>\nconstexpr int SIDE = 8;\n"
-        "inline std::vector<float> host(cudaStream_t s) { return {}; }\n"
-        "__device__ inline float times(float a, float b) { return a * b; }\n"
-    )
-    hand_in.write_text(f'#include "tile.h"\n{kernel(a="times(A[i * n + p], 1) + 0 * SIDE")}')
-    (verdict,) = judge_all(hand_in, {})
-    assert verdict.status == "correct", verdict.message
-    of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"
-    hand_in.with_name("tile.h").write_text(of_host)
-    hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
-    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
-    hand_in.with_name("tile.h").write_text("// two\n\n__device__ int f1() { return nothing; }\n")
-    hand_in.write_text(f'\n#include "tile.h"\n{kernel(k="n + f1()")}')
-    (verdict,) = judge_all(hand_in, {})
-    assert (verdict.status, verdict.line) == ("does not compile", 2)
-    assert verdict.message.startswith("tile.h, line 3: ")
 
 
 @pytest.mark.parametrize(
@@ -1647,24 +1625,6 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
     assert launch.block == (256, 1, 1)
     assert launch.constants == {"BM": "128", "BN": "128", "BK": "8", "TM": "8", "TN": "8"}
     assert launch.guessed == {*launch.constants, "block"}
-
-
-@pytest.mark.parametrize(
-    ("header", "file"),
-    [("inline int all() { return COUNT; } int now() { timeval t; gettimeofday(&t, 0); return 0; }",
-      "#include <sys/time.h>\nint COUNT = 8;\nINCLUDE"),
-     ("float* make(int n) { float* a = malloc(n); return a; }\nint class = 3;", "INCLUDE"),
-     ("#error for another compiler\nTEST(A, B) { EXPECT(n); }", "INCLUDE"),
-     ("const int SIDE = 2 * HALF; void sum(File x) {}", "#define HALF 4\nINCLUDE"),
-     ("", "#include <vector>\nusing namespace std;\nvector<int> A, B; void sum(vector<int> j) {}"),
-     ("", "struct P { int i; } __attribute__((packed));\n"
-      "struct S { int i; void tell() { cout << i; } }; __constant__ S SIDE{0};")],
-)  # fmt: skip
-def test_what_only_the_host_has_spoils_no_kernel(header: str, file: str, hand_in: Path) -> None:
-    hand_in.with_name("util.c").write_text(header)
-    k = "n + 0 * sizeof(SIDE)" if "SIDE" in header + file else "n"
-    hand_in.write_text(f"{file}\n{kernel(k=k)}".replace("INCLUDE", '#include "util.c"'))
-    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
 
 
 @pytest.mark.parametrize(
