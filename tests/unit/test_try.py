@@ -89,8 +89,6 @@ VERDICTS = {
     "no such name": (more("undefined(n);"), "", 'line 4: .*"undefined" is undefined\n +4 | if '),
     "no header": (more("n = SIDE;", '#include "tile.h"'), "",
                   'line 4: .*perhaps "tile.h" of line 1 has it'),
-    "fragment": (more("nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;",
-                      "#include <mma.h>"), "", CORRECT),
     "wgmma": (more('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), "",
               "not runnable on the CPU: PTX instruction wgmma.fence.sync.aligned$"),
     "float in PTX": (more('asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'), "", "race, line 4"),
