@@ -57,7 +57,7 @@ def rectangular(**given: str) -> str:
     return kernel(**{"parameters": SHAPE, "a": "A[i * k + p]", "m": "m", "k": "k"} | given)
 
 
-def tiled(counted: str, arrays: str = "As[T * T], Bs[T * T]", rest: str = "") -> str:
+def tiled(counted: str, arrays: str = "As[T * T], Bs[T * T]") -> str:
     """A kernel with tiles of T×T in shared memory. counted: its indices x and y in a tile."""
     return f"""#define T 8
 __global__ void f({SQUARE})
@@ -74,7 +74,7 @@ __global__ void f({SQUARE})
     }}
     if (i < n && j < n) C[i * n + j] = sum;
 }}
-{rest}"""
+"""
 
 
 MATRIX = "typedef struct {{ int width; int height; {0}float* elements; }} Matrix;\n"
@@ -134,16 +134,6 @@ IN_MACROS = f"""#define M 16
 void go(float* A, float* B, float* C) {{ cudaMemset(C, 0, 4 * M_GLOBAL * N_GLOBAL);
     f<<<dim3(N_GLOBAL / N, M_GLOBAL / M), 32>>>(A, B, C); }}
 """
-BY_GRID = tiled("x = threadIdx.x, y = threadIdx.y", rest="""int main() {
-    int n = 1024, side; side = n % T == 0 ? n / T : n / T + 1;
-    dim3 grid(side, side), block(T, T); f<<<grid, block>>>(0, 0, 0, n); }
-""").replace("t = 0; t < n; t += T", "s = 0; s < gridDim.x; s++").replace(
-    "As[y * T + x] =", "int t = s * T; As[y * T + x] =")  # fmt: skip
-BY_MACRO = (
-    f"template <int T, int S>\n{rectangular()}#define RUN(name, kernel, g, b) {{ kernel<<<g, b>>>"
-    "(A, B, C, m, n, k); }\nvoid go(float* A, float* B, float* C, int m, int n, int k)"
-    '{ RUN("f", (f<8, 4>), dim3((n + 7) / 8, (m + 3) / 4), dim3(8, 4)); }'
-)
 
 BY_ONE_THREAD = (
     rectangular()
@@ -165,23 +155,6 @@ BY_SIDES = """void go(float* A, float* B, float* C, int n) { const int sides[] =
                  side * side * sizeof(REAL)>>>(A, B, C, n, side); } }
 """
 
-# Each thread of 8×8 has four elements of a tile of 16×16.
-BY_FOUR = f"""__global__ void f({SQUARE})
-{{
-    __shared__ float As[16][16], Bs[16][16];
-    int x = 2 * threadIdx.x, y = 2 * threadIdx.y, i = blockIdx.y * 16 + y, j = blockIdx.x * 16 + x;
-    float sum[4] = {{0}};
-    for (int t = 0; t < n; t += 16) {{
-        for (int e = 0; e < 4; e++) As[y + e / 2][x + e % 2] = A[(i + e / 2) * n + t + x + e % 2];
-        for (int e = 0; e < 4; e++) Bs[y + e / 2][x + e % 2] = B[(t + y + e / 2) * n + j + e % 2];
-        __syncthreads();
-        for (int p = 0; p < 16; p++)
-            for (int e = 0; e < 4; e++) sum[e] += As[y + e / 2][p] * Bs[p][x + e % 2];
-        __syncthreads();
-    }}
-    for (int e = 0; e < 4; e++) C[(i + e / 2) * n + j + e % 2] = sum[e];
-}}
-"""
 OF_TRAITS = f"""namespace lab {{ template <int N> struct Tile {{ static constexpr int side = N; }};
 template <class T> {kernel(k="n / T::side * T::side")}
 template <int N> void go({SQUARE})
@@ -284,9 +257,6 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
         + "void go(int m, int n, int k) { f<<<dim3(m, n), 32>>>(0, 0, 0, m, n, k); }", "",
         "f is correct(?s:.*)128×64×1 blocks at 128x64x128; all but 128×1×1 repeat"),
-    "a grid by variables of the size's value": (
-        kernel(c="C[i * gridDim.x + j]") + "int main() { int n = 500, rows = 500, columns = 500; "
-        "f<<<dim3(columns, rows), 1>>>(0, 0, 0, n); }", "", "f is correct(?s:.*)257×257×1 blocks"),
     "a block by variables of the size's value": (
         kernel(a="A[i + p * n]", b="B[p + j * n]") + "int main() { int n = 3, m = 3; "
         "f<<<1, dim3(n, m)>>>(0, 0, 0, n); }", "", "f is not correct: wrong(?s:.*)transposed"),
@@ -570,8 +540,6 @@ void go(float* A, float* B, float* C, int n)
     "a copy that says the wrong direction, and a kernel that is declared before its launch": (
         f"__global__ void f({SQUARE});\n{OWN_SIZES}{kernel()}".replace("f<<<", COPIED).replace(
         "0, n", "d, n"), "", "f is correct"),
-    "a grid of no blocks": (kernel() + OWN_SIZES.replace("g(1, 1)", "g(1, 1, 0)"), "",
-        "f is not correct: no blocks, line 9(?!(?s:.*)A remark)"),
     "an output of three that are written": (kernel(SQUARE.replace("const ", "").replace("C,",
         "dst,"), c="A[i * n + j]"), "", "f is not correct(?s:.*)write to an input(?!(?s:.*)adds)"),
     "a block outside of functions": (f"const int T = 8;\ndim3 block(T, T);\n{kernel()}"
@@ -602,17 +570,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "sizes of the file and B transposed": (
         ELSEWHERE.replace("B[p * K + j]", "B[j * M + p]"), "m=N n=K k=M b=transposed",
         "f is correct"),
-    "sizes of the file and a transposed matrix that nobody tells": (
-        "#define M 17\n#define K 40\n#define N 24\n" + kernel(MATRICES, "A[i * K + p]",
-        "B[j * K + p]", "C[i * N + j]", *"MNK"), "", "right if B is stored transposed"),
     "a size that the blocks do not divide": (f"#define N 24\n{UNGUARDED}", "block=16x16",
                                              "out of bounds, line [67], at 24x24x24"),
     "a comment and a switch among arguments": ("template <int T, // the side\n  bool TWICE>\n"
         + kernel(k="(TWICE ? 2 * n : n)") + "int main() { const bool TWICE = false; f<8, TWICE>"
         "<<<dim3(2, 2), dim3(8, 8)>>>(0, 0, 0, 16); }", "", "f is correct"),
-    "arrays of rows": ("#define N 20\n" + kernel(
-        "float A[N][N], float B[][N], float (*C)[N]", "A[i][p]", "B[p][j]", "C[i][j]", *"NNN"),
-        "", "f is correct"),
     "whole numbers of 64 bits": (kernel(
         "const uint64_t* A, const unsigned long long* B, long* C, u_int32_t n", kind="long"), "",
         "f is correct"),
@@ -695,9 +657,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a column for each thread": (
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
-    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)")
-                  + OWN_SIZES.replace("f<", "cudaMalloc(&d, 4); f<"), "",
-                  r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
     "registers of B by columns": (ABT, "multiple=16", r"f is correct(?s:.*)\(b=transposed\)"),
@@ -709,9 +668,6 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a constexpr function of the host": (
         "constexpr int one(int x) { return x - x + 1; }\n" + kernel(k="n * one(n)"), "",
         "f is correct(?s:.*)--expt-relaxed-constexpr only"),
-    "a block of a literal in a line": (rectangular().replace(
-        f"i = {ROW}, j = {COL}", "t = blockIdx.x * 256 + threadIdx.x, i = t / n, j = t % n"), "",
-        "f is correct(?s:.*)blocks of 256×1×1"),
     "names of matrices in another order than their product": (kernel(
         "const float* b, const float* a, float* c, int n", "b[i * n + p]", "a[p * n + j]",
         "c[i * n + j]"), "", r"f is correct(?s:.*)shows that c is b·a \(order=columns\)"),
@@ -728,14 +684,10 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part that the file leaves out": (
         f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
         "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
-    "another value by each thread": (
-        kernel(k="n + 0 * s").replace("    int", "__shared__ int s; s = threadIdx.x; int", 1), "",
-        "f is not correct: race"),
     "square products by columns, of which one has a name for the place in C": (
         "".join(kernel(a="A[i + p * n]", b="B[p + j * n]", c=c, name=name) for name, c in (
             ("f", "C[i + j * n]"), ("g", "int at = i + j * n; C[at]"))), "",
         "f is correct(?s:.*)order=columns(?s:.*)g is correct(?s:.*)order=columns"),
-    "another block than the tile": (BY_FOUR, "multiple=16", r"f is correct(?s:.*)block=8x8\."),
     "inputs that become bfloat16": (BFLOATS, "multiple=16 block=32", "f is correct"),
     "a type with constants": (OF_TRAITS, "T=lab::Tile<8> multiple=8", "f is correct"),
     "sizes that are refused by a number nobody says": (
@@ -807,9 +759,6 @@ VERDICTS |= {
         .replace("= sum;", "= sum; }")
         + "void go(float* A, float* B, float* C) { f<<<dim3(4, 4), dim3(16, 16)>>>(A, B, C, 3); }",
         "", "f is correct(?s:.*)64x64x64 alone"),
-    "a size that is called a tile": (
-        kernel(f"{MATRICES}, int TILE_DIM").replace("int i", "const int n = TILE_DIM, i"), "",
-        "f is correct"),
     "an address in a template": (
         "template <int S> " + kernel(SQUARE.replace("float*", "float* __restrict__"), "x").replace(
         "sum +=", """{ float x; asm("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(&A[i * n + p * S]));
@@ -866,11 +815,6 @@ VERDICTS |= {
         rectangular().replace("sum = 0", "sum") + "void go(float* A, int m, int n, int k) { "
         "f<<<dim3((m + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(A, A, A, m, n, k); }", "",
         "grid exchanged(?s:.*)Also: uninitialised variable"),
-    "a kernel of C before another": (
-        of_structs().replace("__global__", f'extern "C" {kernel(name="g")}extern "C" __global__'),
-        "kernel=f", "f is correct"),
-    "sizes that are numbers in it": (
-        FIXED.replace("N", "24"), "m=24 n=24 k=24", "f is correct(?s:.*)24x24x24 alone"),
     "a counter that all threads share": (
         kernel().replace("int p = 0", "p = 0").replace("float sum", "__shared__ int p; float sum"),
         "", "race in line 6"),
@@ -1071,10 +1015,6 @@ VERDICTS |= {
         "m=M n=M k=N block=8x8", "it is right where M is a multiple of 8"),
 }  # fmt: skip
 READ = {
-    "a size near that of the file": (BY_GRID, "n=m; 8x8, 3x3"),
-    "C beside D": (rectangular(
-        parameters="float* A, float* B, float* C, float* D, float alpha, float beta, int m, int n,"
-        " int k"), "A=A B=B C=addend D=C alpha=alpha beta=beta m=m n=n k=k"),
     "a condition that one side decides": (kernel() + "void go(int n) { try { open(); } catch (int) "
         "{ exit(1); } switch (n) { case 0: case 1: exit(1); default: ; } if (!open() && n % 8) { "
         "f<<<1, 1>>>(0, 0, 0, n); return; } f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n); }",
@@ -1092,7 +1032,6 @@ READ = {
     "a launch behind a lambda": (
         kernel() + "void go(int n) { auto half = [](int x) { return x / 2; }; "
         "f<<<dim3(n / 4, n / 8), dim3(4, 8)>>>(0, 0, 0, n); }", "n=m; 4x8, 6x3"),
-    "a launch in a macro": (BY_MACRO, "k=k; 8x4, 5x6"),
     "the size of a matrix, in a variable": (
         kernel(f"{SQUARE}, int all") + "int main() { int n = 96, all = n * n; "
         "f<<<dim3(n / 8, n / 4), dim3(8, 4)>>>(0, 0, 0, n, all); }", "n=m all=given all; 8x4, 3x6"),
@@ -1145,9 +1084,6 @@ QUESTIONS = {
         "#define N 16\n__device__ float A[N][N], B[N][N];\n__constant__ float D[N * N];\n" + kernel(
         "float* C", "A[i][p]", "B[p][j]", "C[i * N + j]", "N", "N", "N"), "A, B are arrays of the "
         "file, which no trial fills: take them as parameters, float A[N][N], float B[N][N]"),
-    "a sum of vectors": (
-        f"__global__ void f({SQUARE}) {{ int i = threadIdx.x; C[i] = A[i] + B[i]; }}",
-        "f adds up no products of elements"),
     "sums that are clamped": (
         kernel("const int8_t* A, const int8_t* B, int* C, int n", kind="int").replace(
             "= sum;", "= max(-128, min(127, sum / 2));"),
@@ -1216,9 +1152,6 @@ QUESTIONS = {
     "a kernel that launches": (
         kernel().replace("float sum", "f<<<1, 1>>>(A, B, C, n); float sum"),
         "f launches kernels itself"),
-    "a guess that does not compile": (
-        f"template <int S>\n{kernel()}".replace("float sum", "static_assert(S == 12); float sum"),
-        "with S=16, which is a guess, line 6 does not compile"),
     "a row of each block, and a vector": (
         f"__global__ void f({SQUARE}) {{ __shared__ float s[64]; float sum = 0; for (int p = "
         "threadIdx.x; p < n; p += 64) sum += A[blockIdx.x * n + p] * B[p]; s[threadIdx.x] = sum; "
@@ -1231,9 +1164,6 @@ QUESTIONS = {
     "whole numbers that hold floats": (kernel(
         "const int* A, const int* B, float* C, int n", "__int_as_float(A[i * n + p])",
         "__int_as_float(B[p * n + j])"), "its int32 seem to be codes of other numbers"),
-    "a switch that nobody turns": (kernel(
-        f"{SQUARE}, bool transB", b="(transB ? B[p * n + j] : B[j * n + p])"),
-        "f is right if B is stored transposed: is it made for that? Say for instance b=tr"),
     "a switch without which nothing is right": (kernel(
         f"{SQUARE}, bool on", k="(on ? n : n - 1)"), "with on=0, which is a guess, f is"),
     "a type that is a guess": (
@@ -1241,14 +1171,9 @@ QUESTIONS = {
         " 0; nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 8, 8, 4, T> c;"),
         "Say for instance T=double after"),
     "an array in a struct": (of_structs(more="int s[2]; "), "a struct has the array 'int s[2]'"),
-    "a guess that is right nowhere": (f"template <int S>\n{kernel(k='n - S')}",
-                                      "with S=16, which is a guess, f is correct at none"),
     "a number of tiles": (
         of_structs().replace("Matrix C)", "Matrix C, int K)").replace("p < A.width", "p < 8 * K"),
         "takes K beside its dimensions"),
-    "numbers that nothing tells": (
-        rectangular(parameters=f"{SHAPE}, int side, float by", k="k / side * by"),
-        "Say for instance side=16 by=1 after the file's name"),
     "a type that is in no file": (
         kernel("const Grid A, const Grid B, Grid C"), "f: parameter 'const Grid A' is of no type "
         "that a trial fills; this file does not define Grid: paste its definition in"),
@@ -1284,10 +1209,6 @@ QUESTIONS = {
     "a brace that is never closed": (
         kernel().replace("= sum;\n}", "= sum;") + "int main() { f<<<1, 1>>>(0, 0, 0, 1); }",
         "line 1 does not compile as it stands: __global__ void f"),
-    "a macro that a build may change, and the grid has": (
-        "#ifndef SIDE\n#define SIDE 4\n#endif\n" + kernel(k="n - SIDE % 8")
-        + "void go(int n) { f<<<dim3(n / SIDE, n / SIDE), dim3(8, 8)>>>(0, 0, 0, n); }",
-        "with SIDE=4, which a build may change: to what"),
     "structs of which nobody knows whether all are square": (
         SQUARE_STRUCTS, "right at square shapes: which does its program have? Say for instance "
         "m=A.height n=A.height k=A.height after"),

@@ -20,7 +20,6 @@ from matmul_sweep.classroom.words import lines_of
 
 NAIVE = Path(__file__).parent / "trial" / "naive.cu"
 X, Y = (f"blockIdx.{x} * blockDim.{x} + threadIdx.{x}" for x in "xy")
-OVER_X, OVER_Y = (f"gridDim.{x} * blockDim.{x}" for x in "xy")
 GUARD = "if (row >= n || col >= n) return;"
 LOOP = "float s = 0; for (int p = 0; p < n; p++) s += A[row * n + p] * B[p * n + col];"
 STORE = "C[row * n + col] = s;"
@@ -48,14 +47,6 @@ def edited(right: str, wrong: str, top: str = "", text: str = RIGHT) -> str:
 def more(code: str, top: str = "") -> str:
     """A right kernel with more behind its guard, in line 4."""
     return edited(GUARD, f"{GUARD} {code}", top)
-
-
-def striding(row: str, rows: str, col: str, cols: str) -> str:
-    """A kernel whose threads begin at a row and a column and go on by so many."""
-    return kernel(
-        f"for (int row = {row}; row < n; row += {rows})\n"
-        f"for (int col = {col}; col < n; col += {cols}) {{ {LOOP} {STORE} }}"
-    )
 
 
 GROUPS = "#include <cooperative_groups.h>"
@@ -93,12 +84,7 @@ VERDICTS = {
               "not runnable on the CPU: PTX instruction wgmma.fence.sync.aligned$"),
     "float in PTX": (more('asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'), "", "race, line 4"),
     "grid": (more("cooperative_groups::this_grid().sync();", GROUPS), "", "this_grid. is not"),
-    "own grid": (striding("blockIdx.x", "3", "threadIdx.x", "blockDim.x"), "block=32 blocks=3",
-                 CORRECT),
-    "asked macro": (more("if (SIDE == 16) return;", "#ifndef SIDE\n#define SIDE 16\n#endif"),
-                    "SIDE=8", CORRECT),
     "pasted": (f"```\n{NUMBERED}\n```\n", "", CORRECT),
-    "a stride of the grid": (striding(Y, OVER_Y, X, OVER_X), "block=16x8", CORRECT),
     "a block of a variable": (kernel(BODY, "n / 64, WIDTH"), "", "Blocks of 16×16 threads"),
     "one line": (TREE, "block=64 tile=1x1",
                  r"missing barrier, line 6(?s:.*)put __syncthreads\(\) behind line 6"),
@@ -108,7 +94,7 @@ VERDICTS = {
                  "block=32 tile=1x32 most_rows=1 n=k k=n", CORRECT),
     "a line of threads": (kernel(f"{COUNT}; if (i < n * n) {TAKE_I}", "1, 96"), "", CORRECT),
     "counts by a step": (kernel(
-        f"int step = (int){OVER_X}; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
+        f"int step = (int)gridDim.x * blockDim.x; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
         "", CORRECT),
     "bfloat16": (edited(
         "A[row * n + p] * B[p * n + col]", "float(A[row * n + p]) * float(B[p * n + col])",
