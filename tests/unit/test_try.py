@@ -94,8 +94,8 @@ VERDICTS = {
                  "block=32 tile=1x32 most_rows=1 n=k k=n", CORRECT),
     "a line of threads": (kernel(f"{COUNT}; if (i < n * n) {TAKE_I}", "1, 96"), "", CORRECT),
     "counts by a step": (kernel(
-        f"int step = (int)gridDim.x * blockDim.x; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
-        "", CORRECT),
+        f"int step = (int)gridDim.x * blockDim.x; for ({COUNT}; i < n * n; i += step) {TAKE_I}",
+        "32, 256"), "", CORRECT),
     "bfloat16": (edited(
         "A[row * n + p] * B[p * n + col]", "float(A[row * n + p]) * float(B[p * n + col])",
         "#include <cuda_bf16.h>").replace("float*", "__nv_bfloat16*"), "", CORRECT),
