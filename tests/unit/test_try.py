@@ -63,6 +63,15 @@ TREE = kernel(
     "if (x < by) part[x] += part[x + by];\n"
     "if (x == 0) C[row * n + col] = part[0];"
 )
+# A tile that is written under a condition.
+WRITTEN = kernel(
+    f"int row = {Y}, col = {X};\n"
+    "__shared__ float t[16][16]; int x = threadIdx.x, y = threadIdx.y; float s = 0;\n"
+    "for (int q = 0; q < n; q += 16) {\n"
+    "if (row < n && q + x < n) t[y][x] = A[row * n + q + x]; __syncthreads();\n"
+    "for (int p = 0; p < 16; p++) s += t[y][p] * (q + p < n && col < n ? B[(q + p) * n + col]"
+    f" : 0);\n__syncthreads(); }}\nif (row < n && col < n) {STORE}"
+)
 COUNT = f"int i = {X}"
 TAKE_I = f"{{ int row = i / n, col = i % n; {LOOP} C[i] = s; }}"
 CORRECT = "f is correct"
@@ -86,6 +95,9 @@ VERDICTS = {
     "grid": (more("cooperative_groups::this_grid().sync();", GROUPS), "", "this_grid. is not"),
     "pasted": (f"```\n{NUMBERED}\n```\n", "", CORRECT),
     "a block of a variable": (kernel(BODY, "n / 64, WIDTH"), "", "Blocks of 16×16 threads"),
+    "a tile's edge": (WRITTEN, "", "uninitialised shared(?s:.*)let a thread beyond the edge"),
+    "a part of a tile": (edited("row < n && q + x < n", "x > 0", text=WRITTEN), "multiple=16",
+                         "uninitialised shared(?s:.*)let the threads of a block write every ele"),
     "one line": (TREE, "block=64 tile=1x1",
                  r"missing barrier, line 6(?s:.*)put __syncthreads\(\) behind line 6"),
     "endless output": (more('for (;;) printf("again and again\\n");'), "",
@@ -240,28 +252,3 @@ def test_what_fails_costs_one_hand_in_only(
     judged = runpy.run_path(str(ROOT / "scripts/try.py"))["judged"]
     monkeypatch.setitem(judged.__globals__, "told_all", lambda *_: fault())
     assert said in str(judged(NAIVE, {}, argparse.Namespace()))
-
-
-@pytest.mark.parametrize(
-    ("ragged", "cure"),
-    [
-        pytest.param(
-            False, "let the threads of a block write every element", marks=pytest.mark.long
-        ),
-        (True, "let a thread beyond the edge"),
-    ],
-)
-def test_a_cure_fits_the_shape(ragged: bool, cure: str, hand_in: Path) -> None:
-    tile = "__shared__ float t[16][16]; int x = threadIdx.x, y = threadIdx.y; float s = 0;\n"
-    write = "if (row < n && q + x < n) " if ragged else "if (x > 0) "
-    loop = (
-        "for (int q = 0; q < n; q += 16) {\n"
-        f"{write}t[y][x] = A[row * n + q + x]; __syncthreads();\n"
-        "for (int p = 0; p < 16; p++) s += t[y][p] * (q + p < n && col < n ? B[(q + p) * n + col]"
-        " : 0);\n__syncthreads(); }\n"
-    )
-    guard = "if (row < n && col < n) "
-    hand_in.write_text(kernel(f"int row = {Y}, col = {X};\n{tile}{loop}{guard}{STORE}"))
-    verdict = judge(hand_in, {} if ragged else {"multiple": "16"})
-    told = "\n".join(lines_of(verdict))
-    assert verdict.mistakes[0].kind == "uninitialised shared memory" and cure in told, told
