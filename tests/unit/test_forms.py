@@ -170,22 +170,6 @@ void go(Matrix hA, Matrix hB, Matrix hC) { Matrix A = copy(hA), C; Matrix B = co
 SQUARE_STRUCTS = of_structs().replace("C.height", "A.width").replace("C.width", "A.width")
 SQUARE_STRUCTS = SQUARE_STRUCTS.replace("B.width", "A.width") + ON_DEVICE
 
-INNER = (
-    "#define K_SIDE 96\n#define SIDE 96\n"
-    + kernel(
-        f"{MATRICES}, int count_rows, int count_cols",
-        "A[i * K_SIDE + p]",
-        "B[p * SIDE + j]",
-        "C[i * count_cols + j]",
-        "count_rows",
-        "count_cols",
-        "K_SIDE",
-    )
-    + """int main() { int rows = SIDE;
-    f<<<dim3(SIDE / 8, (rows + 7) / 8), dim3(8, 8)>>>(0, 0, 0, rows,
-    SIDE); }"""
-)
-
 # A text, settings, and what the verdicts say.
 OF_STEPS = "#define STEP 32\n" + kernel(
     MATRICES, "A[p + i * STEP]", "B[p * WB + j]", "C[i * WB + j]", "HA", "WB", "STEP"
@@ -251,7 +235,6 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         "#include <cuda_fp16.h>\n" + kernel(SQUARE.replace("const float", "const half")).replace(
         "float(A[i * n + p]) * float(B[p * n + j])", "float(__hmul(A[i * n + p], B[p * n + j]))")
         + kernel(name="g"), "", "f is correct(?s:.*)remark: it computes in float16(?s:.*)g is co"),
-    "terms that are a constant beside numbers": (INNER, "", "f is correct(?s:.*)K_SIDE = 96"),
     "blocks that repeat what others do": (
         rectangular().replace(ROW, "blockIdx.x").replace(COL, "threadIdx.x").replace("if (i >= m ||"
         " j >= n) return;", "for (; j < n; j += blockDim.x) {").replace("= sum;", "= sum; }")
