@@ -975,9 +975,6 @@ VERDICTS |= {
         kernel(f"{MATRICES}, int M, int N, int K", "A[i * N + p]", "B[p * K + j]", "C[i * K + j]",
         "M", "K", "N").replace("if (i >= M || j >= K) return;", ""), "block=8x8 multiple=128",
         "f is correct(?s:.*)m=M n=K k=N"),
-    "multiples that are right where they are alike": (
-        BY_STRIDE.replace("return;", "return; __syncthreads();"),
-        "m=M n=M k=N block=32x32 tile=10x32", "it is right at square multiples of 32 only"),
     "what a build defines": (ASKED, "", "not compile: line 1: .*say for instance SIDE=16\n"),
     "what a build defines, as a setting": (ASKED, "SIDE=16", "f is correct"),
     "dimensions of one name": (

@@ -120,12 +120,6 @@ if (row < m && col < n) C[row * n + col] = s; }}
 """
 ANYHOW = KERNEL.replace("* 16 ", "* blockDim.y ", 1).replace("* 16 ", "* blockDim.x ")
 STORE_GUARDED = RIGHT.replace(GUARD, "").replace("C[row", "if (row < m && col < n) C[row")
-IN_A_LINE = (
-    STORE_GUARDED.replace(ROW, "int i = blockIdx.x * 64 + threadIdx.x, row = i / n, col = i % n;")
-    .replace("row < m && col < n", "row < m")
-    .replace("dim3 block(16, 16)", "int block = 64")
-    .replace("dim3 grid((n + 15) / 16, (m + 15) / 16)", "int grid = (m * n + 63) / 64")
-)
 NUMBERED = RIGHT.replace(
     ROW, "int b = blockIdx.y * gridDim.x + blockIdx.x, tiles = (n + 15) / 16;"
     " int row = b / tiles * 16 + threadIdx.y, col = b % tiles * 16 + threadIdx.x;",
@@ -141,8 +135,6 @@ VERDICTS |= {
     "rounds down beside an unguarded read": (
         STORE_GUARDED, "(n + 15) / 16, (m + 15) / 16", "n / 16, m / 16",
         "grid too small, line 8(?s:.*)round up(?s:.*)Also: out of bounds in line 3"),
-    "rounds down in a line": (IN_A_LINE, "(m * n + 63) / 64", "m * n / 64",
-                              "grid too small, line 8(?s:.*)Also: out of bounds in line 3"),
     "what an exchanged grid mends in part": (NUMBERED, "gridDim.x", "gridDim.y", "race, line 4"),
     "what no grid mends": (RIGHT, "col >= n", "col >= n - 1",
                            r"elements not written, line 2(?s:.*)Cure: .*grid, .* of line 8"),
