@@ -186,6 +186,9 @@ def of_launch(bench: Bench, kind: str) -> Iterator[UserError]:
     unclear = unclear or kind == "out of shared memory"
     if launch.possible or ("block" in launch.guessed and unclear):
         yield question_of_block(program)
+    if bench.signature.open_rows and not (program.launch.tile or bench.own_shape):
+        part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
+        yield question(f"{program.where} {RIGHT_NOWHERE}. {part}", "tile=32x32")
 
 
 def of_macros(program: Program) -> Iterator[UserError]:

@@ -433,7 +433,7 @@ def parsed(
 
     Raises UserError.
     """
-    kind, name = resolved(told.type, types), told.name
+    kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
     template, _, listed = kind.partition("<")
     struct = source.structs.get(template.strip())
     if struct and told.pointers < (1 if inside else 2):
@@ -471,7 +471,9 @@ def parsed(
             unfilled = f"of no type that a trial fills{origin(kind, source) or TAKEN}"
             raise UserError(f"{where}: parameter '{told.text}' is {unfilled}")
         role = f"{GIVEN}{name}"
-    if not pointer and kind == "bool":
+    if not pointer and not told.name:
+        role = f"{UNUSED}{position}"
+    elif not pointer and kind == "bool":
         role = f"{GIVEN}{name}"
     yield Parameter(name, kind, pointer, constant, role, position, extents=(*told.extents, *rows))
 
