@@ -29,23 +29,30 @@ def in_characters(run: Run) -> list[str]:
 
 def as_png(run: Run) -> bytes:
     """The same as a PNG, with lines between the tiles of blocks."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     found = states(run)
     rows, columns = found.shape
     figure = Figure(
         figsize=(5, max(1.4, min(8.0, 4.2 * rows / columns + 0.8))), layout="constrained"
     )
+    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.imshow(found, cmap=ListedColormap(["#e8eef4", "#c0392b", "#f0c05a"]), vmin=0, vmax=2,
                 extent=(0, columns, rows, 0), interpolation="nearest")  # fmt: skip
     assert run.launch.tile
     high, wide = run.launch.tile
-    axes.hlines(range(high, rows, high), 0, columns, color="#5b6b7a", linewidth=0.6)
-    axes.vlines(range(wide, columns, wide), 0, rows, color="#5b6b7a", linewidth=0.6)
-    axes.locator_params(nbins=6, integer=True)
-    axes.set(xlabel="column of C", ylabel="row of C")
+    for row in range(high, rows, high):
+        axes.axhline(row, color="#5b6b7a", linewidth=0.6)
+    for column in range(wide, columns, wide):
+        axes.axvline(column, color="#5b6b7a", linewidth=0.6)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.set_xlabel("column of C")
+    axes.set_ylabel("row of C")
     axes.set_title(f"{run.shape}: red is wrong, yellow not written", fontsize=10)
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=110)
