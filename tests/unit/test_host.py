@@ -1,5 +1,6 @@
 """The launch of a hand-in is read from its host program, at any sizes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,111 +14,82 @@ from matmul_sweep.operations.gemm import Gemm
 KERNEL = "__global__ void f(const float* A, const float* B, float* C, {numbers}) {{ C[0] = 0; }}\n"
 SQUARE, ANY = KERNEL.format(numbers="int n"), KERNEL.format(numbers="int m, int n, int k")
 TEMPLATE = f"template <int T> {SQUARE}"
-UP = "int up(int a, int b) { return (a + b - 1) / b; }\n"
+CEIL = "int ceil(int a, int b) { return (a + b - 1) / b; }\n"
+OTHER = SQUARE.replace("f(", "g(")
 GO = "void go(float* a, float* b, float* c, int m, int n, int k) "
 
-# A file, a shape, and what it launches there: grid, block and bytes of dynamic shared memory.
+
+def main(code: str, extents: str = "", n: object = 9) -> str:
+    """A kernel and a program of a size. code: in front of its launch, if that has extents."""
+    launch = f" f<<<{extents}>>>(0, 0, 0, n);" * bool(extents)
+    return f"{SQUARE}int main(int argc, char** argv) {{ int n = {n}; {code}{launch} }}"
+
+
+# A file, its size or sizes, and what it launches there: grid and block.
 LAUNCHES = {
-    "braces in a method": (
-        SQUARE + "struct Runner { void go(int n) { dim3 b{32, 4}; dim3 g{(n + 31u) / 32u, 2};"
-        " f<<<g, b>>>(0, 0, 0, n); } };", Gemm(40, 40, 40), (2, 2, 1), (32, 4, 1), 0),
     "another name of a macro that is the size": (
-        "#define N 512\n#define T 16\n" + SQUARE
-        + "int main() { int n = N; f<<<dim3(N / T, N / T), dim3(T, T)>>>(0, 0, 0, n); }",
-        Gemm(64, 64, 64), (4, 4, 1), (16, 16, 1), 0),
-    "a function rounds up": (
-        UP + SQUARE + "int main() { int n = 9, t = 16; dim3 g(up(n, t), up(n, t));"
-        " f<<<g, t * t>>>(0, 0, 0, n); }",
-        Gemm(17, 17, 17), (2, 2, 1), (256, 1, 1), 0),
+        "#define N 512\n#define T 16\n" + main("", "dim3(N / T, N / T), dim3(T, T)", "N"),
+        64, "4x4 of 16x16"),
     "a function that is called as one of C": (
-        UP.replace("up", "ceil") + SQUARE + "void g(int n) { f<<<ceil(n, 16), 16>>>(0, 0, 0, n); }",
-        Gemm(33, 33, 33), (3, 1, 1), (16, 1, 1), 0),
-    "ceil of a quotient": (
-        SQUARE + "int main() { int n = 9; f<<<(unsigned)ceil((float)n / 16), 16>>>(0, 0, 0, n); }",
-        Gemm(33, 33, 33), (3, 1, 1), (16, 1, 1), 0),
+        CEIL + main("", "ceil(n, 16), 16"), 33, "3 of 16"),
+    "ceil of a quotient": (main("", "(unsigned)ceil((float)n / 16), 16"), 33, "3 of 16"),
     "extents one by one": (
-        SQUARE + "void g(int n) { dim3 b, g; b.x = 8; b.y = b.x; g.x = g.y = n / b.x + 1;"
-        " f<<<g, b>>>(0, 0, 0, n); }",
-        Gemm(16, 16, 16), (3, 3, 1), (8, 8, 1), 0),
-    "a template's host function": (
-        TEMPLATE + "template <int T> void run(int n) { f<T><<<dim3(n / T, n / T), dim3(T, T), "
-        "2 * T * T * sizeof(float)>>>(0, 0, 0, n); }\nint main() { run<8>(64); }",
-        Gemm(24, 24, 24), (3, 3, 1), (8, 8, 1), 512),
+        main("dim3 b, g; b.x = 8; b.y = b.x; g.x = g.y = n / b.x + 1;", "g, b"), 16, "3x3 of 8x8"),
     "a branch for cards of today": (
         TEMPLATE + "void g(int n, cudaDeviceProp* p) { if (p->major < 2) f<4><<<n / 4, 4>>>(0, 0, 0"
-        ", n); else f<8><<<n / 8, 8>>>(0, 0, 0, n); }", Gemm(24, 24, 24), (3, 1, 1), (8, 1, 1), 0),
+        ", n); else f<8><<<n / 8, 8>>>(0, 0, 0, n); }", 24, "3 of 8"),
     "a macro that launches": (
         "#define LAUNCH(k, g, b, ...) k<<<g, b>>>(__VA_ARGS__)\n" + SQUARE
-        + "int main() { int n = 7; LAUNCH(f, (n + 31) / 32, 32, 0, 0, 0, n); }",
-        Gemm(70, 70, 70), (3, 1, 1), (32, 1, 1), 0),
+        + "int main() { int n = 7; LAUNCH(f, (n + 31) / 32, 32, 0, 0, 0, n); }", 70, "3 of 32"),
     "a loop that fills matrices": (
-        SQUARE + "int main() { int n = 999; for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)"
-        " a[i * n + j] = 1; int g = (n + 15) / 16; f<<<g, 16>>>(0, 0, 0, n); }",
-        Gemm(500, 500, 500), (32, 1, 1), (16, 1, 1), 0),
-    "a branch by the size": (
-        SQUARE + "void g(int n) { if (n % 32 == 0) f<<<n / 32, 32>>>(0, 0, 0, n);"
-        " else f<<<n, 1>>>(0, 0, 0, n); }",
-        Gemm(33, 33, 33), (33, 1, 1), (1, 1, 1), 0),
+        main("for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) a[i * n + j] = 1; "
+             "int g = (n + 15) / 16;", "g, 16", 999), 500, "32 of 16"),
     "arrays are filled before": (
-        SQUARE + "int main() { int n = 4096, t = 1, i; float* a = new float[n * n];"
-        " for (i = 0; i < n * n; i++) a[i] = i; for (i = 0; i < 4; i++) t *= 2;"
-        " f<<<n / 16, t>>>(a, 0, 0, n); }",
-        Gemm(32, 32, 32), (2, 1, 1), (16, 1, 1), 0),
+        main("int t = 1, i; float* a = new float[n * n]; for (i = 0; i < n * n; i++) a[i] = i; "
+             "for (i = 0; i < 4; i++) t *= 2;", "n / 16, t", 4096), 32, "2 of 16"),
     "the way out of an error": (
         SQUARE + "void g(int n) { float* a = NULL; if (n == cards()) return; cudaMalloc(&a, n);"
-        " if (a == 0) return; f<<<n, 8>>>(a, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        " if (a == 0) return; f<<<n, 8>>>(a, 0, 0, n); }", 9, "9 of 8"),
     "sizes from the command line": (
         SQUARE + "int main(int argc, char** argv) { if (argc != 5) { puts(argv[0]); return 1; }"
-        " const int n = atoi(argv[1]); f<<<(n + 31) / 32, 32>>>(0, 0, 0, n); }",
-        Gemm(70, 70, 70), (3, 1, 1), (32, 1, 1), 0),
+        " const int n = atoi(argv[1]); f<<<(n + 31) / 32, 32>>>(0, 0, 0, n); }", 70, "3 of 32"),
     "what is not understood": (
-        SQUARE + "int main() { int n = 9; auto t = duration_cast<ms>(b - a).count();"
-        " dim3(1, 2, 3, 4); int u = min(), s = sizes[][7]; f<<<n, 8>>>(0, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        main("auto t = duration_cast<ms>(b - a).count(); dim3(1, 2, 3, 4); "
+             "int u = min(), s = sizes[][7];", "n, 8"), 9, "9 of 8"),
     "an array of kernels": (
-        SQUARE + SQUARE.replace("f(", "g(") + "int main() { int n = 9; void (*all[])(const float*, "
-        "const float*, float*, int) = {g, f}; for (int i = 0; i < 2; i++) "
-        "all[i]<<<n, 8 + i>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (9, 1, 1), 0),
+        OTHER + main("void (*all[])(const float*, const float*, float*, int) = {g, f}; "
+                     "for (int i = 0; i < 2; i++) all[i]<<<n, 8 + i>>>(0, 0, 0, n);"), 9, "9 of 9"),
     "an array outside of functions": (
         SQUARE + "Kernel all[] = {g, f};\nvoid go(int i, int n) { all[i]<<<n, 8>>>(0, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        9, "9 of 8"),
     "a variable that is given one": (
-        SQUARE + "int main(int argc, char** argv) { int n = 9; Kernel one; if (argc > 1) one = f; "
-        "else one = g; one<<<n, 8>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        main("Kernel one; if (argc > 1) one = f; else one = g; one<<<n, 8>>>(0, 0, 0, n);"),
+        9, "9 of 8"),
     "a variable that is given several": (
-        SQUARE + "int main() { int n = 9; Kernel one; one = g; one<<<1, 1>>>(0, 0, 0, n); one = f; "
-        "(*one)<<<n, 8>>>(0, 0, 0, n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        main("Kernel one; one = g; one<<<1, 1>>>(0, 0, 0, n); one = f; "
+             "(*one)<<<n, 8>>>(0, 0, 0, n);"), 9, "9 of 8"),
     "a list that grows": (
         TEMPLATE + "int main() { int n = 9; std::vector<Kernel> all; all.push_back({\"f\", f<8>});"
-        " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }", 9, "9 of 8"),
     "a function that changes its references": (
-        SQUARE + "void sides(int n, dim3& g, dim3* b) { g = dim3(n, 2); *b = dim3(8, 4); }\n"
-        "int main() { int n = 9; dim3 g, b; sides(n, g, &b); f<<<g, b>>>(0, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 2, 1), (8, 4, 1), 0),
+        "void sides(int n, dim3& g, dim3* b) { g = dim3(n, 2); *b = dim3(8, 4); }\n"
+        + main("dim3 g, b; sides(n, g, &b);", "g, b"), 9, "9x2 of 8x4"),
     "a function that changes nothing": (
-        SQUARE + "void read(int argc, int* b) { if (argc > 1) *b = atoi(x); if (ok()) *b = y(); }\n"
-        "int main(int argc, char** argv) { int n = 9, b = 8; read(argc, &b); f<<<n, b>>>(0, 0, 0, "
-        "n); }", Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        "void read(int argc, int* b) { if (argc > 1) *b = atoi(x); if (ok()) *b = y(); }\n"
+        + main("int b = 8; read(argc, &b);", "n, b"), 9, "9 of 8"),
     "a function's choice": (
         SQUARE + "Kernel pick(int i) { return i ? f : g; }\nvoid go(int i, int n) "
-        "{ Kernel one = pick(i); one<<<n, 8>>>(0, 0, 0, n); }",
-        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
+        "{ Kernel one = pick(i); one<<<n, 8>>>(0, 0, 0, n); }", 9, "9 of 8"),
     "sizes that have to be the same": (
         ANY + "int main() { int r = 3, c = 2, d = 2, e = 9; if (c != d) { puts(s); return 1; }"
-        " f<<<d, dim3(r, e)>>>(0, 0, 0, r, e, c); }", Gemm(5, 6, 7), (7, 1, 1), (5, 6, 1), 0),
+        " f<<<d, dim3(r, e)>>>(0, 0, 0, r, e, c); }", (5, 6, 7), "7 of 5x6"),
     "a side of the grid by another name of the size": (
-        SQUARE + "void go() { int n = 2000, r = 2000; f<<<dim3(n / 8, r / 8), 64>>>(0, 0, 0, n); }",
-        Gemm(64, 64, 64), (8, 8, 1), (64, 1, 1), 0),
+        main("int r = 2000;", "dim3(n / 8, r / 8), 64", 2000), 64, "8x8 of 64"),
     "lists of sizes": (
-        "const int SIDES[] = {8, 16};\n" + SQUARE
-        + "int main() { int n = 7, sides[] = {4, 32}; for (int i = 0; i < 2; i++)"
-        " { int t = sides[i]; f<<<n / t, SIDES[1]>>>(0, 0, 0, n); } }",
-        Gemm(32, 32, 32), (8, 1, 1), (16, 1, 1), 0),
-    "a comma is no dim3": (
-        SQUARE + "int main() { int n = 7; f<<<(n, 3), (16, 8)>>>(0, 0, 0, n); }",
-        Gemm(5, 5, 5), (3, 1, 1), (8, 1, 1), 0),
+        "const int SIDES[] = {8, 16};\n" + main(
+            "int sides[] = {4, 32}; for (int i = 0; i < 2; i++) { int t = sides[i]; "
+            "f<<<n / t, SIDES[1]>>>(0, 0, 0, n); }"), 32, "8 of 16"),
+    "a comma is no dim3": (main("", "(n, 3), (16, 8)"), 5, "3 of 8"),
 }  # fmt: skip
 
 
@@ -128,21 +100,19 @@ def launch_in(text: str, path: Path = Path("f.cu")) -> FileLaunch | None:
     return file_launch(source, kernel, signature_of(source, kernel, {}, {}, types))
 
 
-@pytest.mark.parametrize(
-    ("text", "shape", "grid", "block", "shared"), LAUNCHES.values(), ids=[*LAUNCHES]
-)
-def test_the_launch_at_a_shape(text, shape, grid, block, shared):
+@pytest.mark.parametrize(("text", "sizes", "wanted"), LAUNCHES.values(), ids=[*LAUNCHES])
+def test_the_launch_at_a_shape(text, sizes, wanted):
     program = launch_in(text)
-    told = program and program.at(shape)
-    assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
+    told = program and program.at(Gemm(*(sizes if isinstance(sizes, tuple) else [sizes] * 3)))
+    grid, block = (re.sub("(x1)+$", "", "x".join(map(str, one))) for one in (told.grid, told.block))
+    assert f"{grid} of {block}" == wanted
 
 
-def test_a_program_is_searched_once_for_all_shapes(monkeypatch):
+def test_a_program_is_searched_once_for_all_shapes():
     program = launch_in(SQUARE + f"{GO}{{ int t = 8; f<<<n / t, t>>>(a, b, c, n); }}")
-    assert program
-    monkeypatch.setattr(syntax, "constants", lambda *_: pytest.fail("it is searched again"))
-    told = program.at(Gemm(24, 24, 24))
-    assert told and told.grid == (3, 1, 1)
+    searched = syntax.constants.cache_info().misses
+    told = program and program.at(Gemm(24, 24, 24))
+    assert told and told.grid == (3, 1, 1) and syntax.constants.cache_info().misses == searched
 
 
 def test_a_size_by_a_shift_is_no_huge_multiple():

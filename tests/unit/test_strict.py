@@ -51,13 +51,10 @@ REFUSED = {
     "a directive over two lines": (f'#li\\\nne 1 "own.h"\n{RIGHT}', 1, "`#line`"),
     "a digraph": (f"{RIGHT}%:define X\n", 8, "`%:`"),
     "a comment in a raw string": (f'__device__ char* s = R"(/*)";\n{RIGHT}', 1, '`R"`'),
-    "an attribute": (f"__attribute__((no_sanitize_thread))\n{RACE}", 1, "no_sanitize_thread"),
     "an attribute of C++": (f'[[gnu::no_sanitize("thread")]]\n{RACE}', 1, "no_sanitize"),
     "an attribute in pieces": (
         f"#define JOIN(a, b) a##b\n__attribute__((\nJOIN(no_sani, tize_thread)\n))\n{RACE}", 2,
         "no_sanitize_thread"),
-    "an optimisation": (f'__attribute__((optimize("O3")))\n{RACE}', 1, "optimize"),
-    "a pragma": (f'#pragma GCC optimize("O3")\n{RACE}', 1, "#pragma GCC optimize"),
     "a pragma in a macro": (
         f'#define HUSH _Pragma("GCC optimize(3)")\nHUSH\n{RACE}', 2, "#pragma GCC optimize"),
     "a builtin": (within(f"if (__builtin_constant_p(k)) {{ {ZERO} }}"), 5, "constant_p"),
@@ -87,19 +84,19 @@ REACHING = {
         "before or behind the kernel"),
 }  # fmt: skip
 HONEST = {
-    "words of CUDA": '#include <cuda_fp16.h>\n#include <cfloat>\n__launch_bounds__(256)\n'
-    + within("__half h = __float2half(FLT_MAX); if (__half2float(h) < 0) return;\n#pragma unroll"),
-    "marks of editors": "#pragma mark kernels\n#pragma region one\n#pragma _KERNEL_H_\n" + RIGHT,
-    "its own macros": "#ifndef SIDE\n#define SIDE 16\n#endif\n#define AT(i) A[i]\n"
-    + within("#if SIDE < 8\nreturn;\n#endif"),
-    "old cards": within("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600\nreturn;\n#endif"),
+    "words of CUDA, marks of editors, and a header": '#include <cuda_fp16.h>\n#include <cfloat>\n'
+    '#include "right.h"\n#pragma mark kernels\n#pragma region one\n#pragma _KERNEL_H_\n'
+    "__launch_bounds__(256)\n" + within("if (SIDE < 0) return;\n"
+    "__half h = __float2half(FLT_MAX); if (__half2float(h) < 0) return;\n#pragma unroll"),
+    "its own macros, old cards, and assembler of a GPU": "#ifndef SIDE\n#define SIDE 16\n#endif\n"
+    "#define AT(i) A[i]\n" + within(
+        "#if SIDE < 8\nreturn;\n#endif\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600\nreturn;"
+        '\n#endif\nint x; asm("mov.u32 %0, 1;" : "=r"(x)); if (x < 0) return;'),
     "functions": "template <class T> __device__ __forceinline__ T twice(T x) { return x + x; }\n"
     "struct Pair { float x, y; };\n"
     "__constant__ float one = 1;\n__device__ int count;\n"
     + within('atomicAdd(&count, 1); if (twice(sqrtf(fabsf(one))) < 0) printf("%f", expf(1.0f));\n'
              "Pair pairs[2] = {}; memset(pairs, 0, sizeof pairs); assert(pairs[0].x == 0);"),
-    "assembler of a GPU": within('int x; asm("mov.u32 %0, 1;" : "=r"(x)); if (x < 0) return;'),
-    "a header": '#include "right.h"\n' + within("if (SIDE < 0) return;"),
 }  # fmt: skip
 
 

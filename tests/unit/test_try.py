@@ -20,7 +20,6 @@ from matmul_sweep.classroom.words import lines_of
 
 NAIVE = Path(__file__).parent / "trial" / "naive.cu"
 X, Y = (f"blockIdx.{x} * blockDim.{x} + threadIdx.{x}" for x in "xy")
-OVER_X, OVER_Y = (f"gridDim.{x} * blockDim.{x}" for x in "xy")
 GUARD = "if (row >= n || col >= n) return;"
 LOOP = "float s = 0; for (int p = 0; p < n; p++) s += A[row * n + p] * B[p * n + col];"
 STORE = "C[row * n + col] = s;"
@@ -50,14 +49,6 @@ def more(code: str, top: str = "") -> str:
     return edited(GUARD, f"{GUARD} {code}", top)
 
 
-def striding(row: str, rows: str, col: str, cols: str) -> str:
-    """A kernel whose threads begin at a row and a column and go on by so many."""
-    return kernel(
-        f"for (int row = {row}; row < n; row += {rows})\n"
-        f"for (int col = {col}; col < n; col += {cols}) {{ {LOOP} {STORE} }}"
-    )
-
-
 GROUPS = "#include <cooperative_groups.h>"
 NUMBERED = "\n".join(f"{i} {line}" for i, line in enumerate(RIGHT.splitlines(), 1))
 OTHER_STRIDE = kernel(
@@ -71,6 +62,15 @@ TREE = kernel(
     "part[x] = s; __syncthreads(); for (int by = 32; by > 0; by /= 2)\n"
     "if (x < by) part[x] += part[x + by];\n"
     "if (x == 0) C[row * n + col] = part[0];"
+)
+# A tile that is written under a condition.
+WRITTEN = kernel(
+    f"int row = {Y}, col = {X};\n"
+    "__shared__ float t[16][16]; int x = threadIdx.x, y = threadIdx.y; float s = 0;\n"
+    "for (int q = 0; q < n; q += 16) {\n"
+    "if (row < n && q + x < n) t[y][x] = A[row * n + q + x]; __syncthreads();\n"
+    "for (int p = 0; p < 16; p++) s += t[y][p] * (q + p < n && col < n ? B[(q + p) * n + col]"
+    f" : 0);\n__syncthreads(); }}\nif (row < n && col < n) {STORE}"
 )
 COUNT = f"int i = {X}"
 TAKE_I = f"{{ int row = i / n, col = i % n; {LOOP} C[i] = s; }}"
@@ -89,19 +89,15 @@ VERDICTS = {
     "no such name": (more("undefined(n);"), "", 'line 4: .*"undefined" is undefined\n +4 | if '),
     "no header": (more("n = SIDE;", '#include "tile.h"'), "",
                   'line 4: .*perhaps "tile.h" of line 1 has it'),
-    "fragment": (more("nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;",
-                      "#include <mma.h>"), "", CORRECT),
     "wgmma": (more('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), "",
               "not runnable on the CPU: PTX instruction wgmma.fence.sync.aligned$"),
     "float in PTX": (more('asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'), "", "race, line 4"),
     "grid": (more("cooperative_groups::this_grid().sync();", GROUPS), "", "this_grid. is not"),
-    "own grid": (striding("blockIdx.x", "3", "threadIdx.x", "blockDim.x"), "block=32 blocks=3",
-                 CORRECT),
-    "asked macro": (more("if (SIDE == 16) return;", "#ifndef SIDE\n#define SIDE 16\n#endif"),
-                    "SIDE=8", CORRECT),
     "pasted": (f"```\n{NUMBERED}\n```\n", "", CORRECT),
-    "a stride of the grid": (striding(Y, OVER_Y, X, OVER_X), "block=16x8", CORRECT),
     "a block of a variable": (kernel(BODY, "n / 64, WIDTH"), "", "Blocks of 16×16 threads"),
+    "a tile's edge": (WRITTEN, "", "uninitialised shared(?s:.*)let a thread beyond the edge"),
+    "a part of a tile": (edited("row < n && q + x < n", "x > 0", text=WRITTEN), "multiple=16",
+                         "uninitialised shared(?s:.*)let the threads of a block write every ele"),
     "one line": (TREE, "block=64 tile=1x1",
                  r"missing barrier, line 6(?s:.*)put __syncthreads\(\) behind line 6"),
     "endless output": (more('for (;;) printf("again and again\\n");'), "",
@@ -110,8 +106,8 @@ VERDICTS = {
                  "block=32 tile=1x32 most_rows=1 n=k k=n", CORRECT),
     "a line of threads": (kernel(f"{COUNT}; if (i < n * n) {TAKE_I}", "1, 96"), "", CORRECT),
     "counts by a step": (kernel(
-        f"int step = (int){OVER_X}; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
-        "", CORRECT),
+        f"int step = (int)gridDim.x * blockDim.x; for ({COUNT}; i < n * n; i += step) {TAKE_I}",
+        "32, 256"), "", CORRECT),
     "bfloat16": (edited(
         "A[row * n + p] * B[p * n + col]", "float(A[row * n + p]) * float(B[p * n + col])",
         "#include <cuda_bf16.h>").replace("float*", "__nv_bfloat16*"), "", CORRECT),
@@ -256,28 +252,3 @@ def test_what_fails_costs_one_hand_in_only(
     judged = runpy.run_path(str(ROOT / "scripts/try.py"))["judged"]
     monkeypatch.setitem(judged.__globals__, "told_all", lambda *_: fault())
     assert said in str(judged(NAIVE, {}, argparse.Namespace()))
-
-
-@pytest.mark.parametrize(
-    ("ragged", "cure"),
-    [
-        pytest.param(
-            False, "let the threads of a block write every element", marks=pytest.mark.long
-        ),
-        (True, "let a thread beyond the edge"),
-    ],
-)
-def test_a_cure_fits_the_shape(ragged: bool, cure: str, hand_in: Path) -> None:
-    tile = "__shared__ float t[16][16]; int x = threadIdx.x, y = threadIdx.y; float s = 0;\n"
-    write = "if (row < n && q + x < n) " if ragged else "if (x > 0) "
-    loop = (
-        "for (int q = 0; q < n; q += 16) {\n"
-        f"{write}t[y][x] = A[row * n + q + x]; __syncthreads();\n"
-        "for (int p = 0; p < 16; p++) s += t[y][p] * (q + p < n && col < n ? B[(q + p) * n + col]"
-        " : 0);\n__syncthreads(); }\n"
-    )
-    guard = "if (row < n && col < n) "
-    hand_in.write_text(kernel(f"int row = {Y}, col = {X};\n{tile}{loop}{guard}{STORE}"))
-    verdict = judge(hand_in, {} if ragged else {"multiple": "16"})
-    told = "\n".join(lines_of(verdict))
-    assert verdict.mistakes[0].kind == "uninitialised shared memory" and cure in told, told

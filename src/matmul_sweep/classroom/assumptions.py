@@ -177,7 +177,9 @@ def of_launch(bench: Bench, kind: str) -> Iterator[UserError]:
     numbers = [one for one in launch.guessed if launch.constants.get(one, "").isdecimal()]
     if numbers and not launch.possible:
         yield from filter(None, [question_of_guess(program.source, launch, said)])
-    yield from of_macros(program)
+    if given := " ".join(map("=".join, open_macros(program).items())):
+        asked = f"{program.where} {RIGHT_NOWHERE} with {given}, which a build may change: to what"
+        yield question(asked, given)
     open_template = program.kernel.template and launch.guessed & launch.constants.keys()
     free = kind in OF_GRID and "blockDim" in program.kernel.body  # and may fit no size
     sizes = bench.signature.fixed.values() if free else ()
@@ -189,13 +191,6 @@ def of_launch(bench: Bench, kind: str) -> Iterator[UserError]:
     if bench.signature.open_rows and not (program.launch.tile or bench.own_shape):
         part = "Its rows of C come from the grid: of how many rows and columns of C is a block"
         yield question(f"{program.where} {RIGHT_NOWHERE}. {part}", "tile=32x32")
-
-
-def of_macros(program: Program) -> Iterator[UserError]:
-    """The question about macros that a build may change, of what is right nowhere."""
-    if given := " ".join(map("=".join, open_macros(program).items())):
-        asked = f"{program.where} {RIGHT_NOWHERE} with {given}, which a build may change: to what"
-        yield question(asked, given)
 
 
 def open_macros(program: Program) -> dict[str, str]:

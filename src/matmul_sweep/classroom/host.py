@@ -17,7 +17,7 @@ from typing import Any
 from tree_sitter import Node
 
 from matmul_sweep.classroom import syntax
-from matmul_sweep.classroom.source import WORD, Source
+from matmul_sweep.classroom.source import WORD, Source, stand_ins
 from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
@@ -185,11 +185,14 @@ class Host:
     @property
     def starts(self) -> Iterator[Node]:
         """The functions that name the kernel."""
-        found = functions_of(self.source)
-        return (one for one in found if self.names_kernel(text_of(one, self.source.bare)))
+        return (
+            one
+            for one in self.source.functions
+            if self.names_kernel(text_of(one, self.source.bare))
+        )
 
     def names_kernel(self, text: str) -> bool:
-        return bool(self.source.stands_for(self.kernel.name).search(text))
+        return bool(stand_ins(self.source, self.kernel.name).search(text))
 
     @property
     def given(self) -> dict[str, str]:
@@ -237,7 +240,7 @@ class Host:
         name, each with the text that it is a part of."""
         named = ((syntax.declared_names(one), one, source.text)
                  for source in self.source.sources
-                 for one in functions_of(source))  # fmt: skip
+                 for one in source.functions)  # fmt: skip
         return {name: (one, text) for names, one, text in named
                 if names and (name := text_of(names[-1], text)) != self.kernel.name}  # fmt: skip
 
@@ -351,7 +354,10 @@ class Host:
                 continue
             listed: Value | list[Value] = None
             if declarator.type == "function_declarator":  # dim3 block(T, T) looks like one
-                listed = [self.read(text) for text in texts(parameter_list(declarator), self.text)]
+                listed = [
+                    self.read(text)
+                    for text in texts(declarator.child_by_field_name("parameters"), self.text)
+                ]
             elif value is not None:
                 if kind == "dim3" and is_comma(value):
                     self.frames[-1].commas[text_of(names[0], self.text)] = text_of(value, self.text)
@@ -805,12 +811,6 @@ class Host:
         return line_of(start) + before.count("\n")
 
 
-def functions_of(source: Source) -> Iterator[Node]:
-    """The functions of a source that are no kernels."""
-    found = source.nodes["function_definition"]
-    return (one for one in found if "__global__" not in text_of(one, source.bare).split("{")[0])
-
-
 def copy_members(source: Frame, of: str, frame: Frame, name: str) -> None:
     """Give a struct the members that another one, perhaps of another function, has."""
     for own, value in [*source.variables.items()] if of.isidentifier() else ():
@@ -855,12 +855,8 @@ def is_changed(parameter: Node, text: str) -> bool:
     return bool(reference) and "const" not in text_of(parameter, text)
 
 
-def parameter_list(declarator: Node) -> Node | None:
-    return next(syntax.of_type(declarator, "parameter_list"), None)
-
-
 def parameters_of(function: Node) -> list[Node]:
     kinds = "function_declarator", "lambda_declarator"
     head = next(syntax.of_type(function, *kinds), None)
-    listed = parameter_list(head) if head else None
+    listed = head.child_by_field_name("parameters") if head else None
     return [one for one in listed.named_children if "parameter" in one.type] if listed else []

@@ -115,9 +115,8 @@ def turned_grid(bench: Bench, run: Run) -> Mistake | None:
     """The mistake of a grid that follows the columns of C along the axis of its rows, where the
     kernel is not told how many rows there are, so that no other shape shows it."""
     program, own, order = bench.launch.program, bench.own_shape, bench.launch.order
-    if not (program and own and bench.signature.open_rows and program.stays == order[0]):
-        return None
-    if bench.covers(own):
+    along_rows = bench.signature.open_rows and program and program.stays == order[0]
+    if not (along_rows and program and own) or bench.covers(own):
         return None
     line, where = program.place(program.own.lines[1])
     what = f"{order[1]} of the grid grows with the columns of C, and {order[0]} does not{where}"

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from tree_sitter import Node
@@ -116,11 +116,10 @@ class Source:
         """The function around the first launch of each kernel that the file launches; or one that
         names it otherwise, and may launch it through a variable or another function."""
         found = syntax.launchers(self.tree, self.text)
-        code = {one: text_of(one, self.bare) for one in self.nodes["function_definition"]}
-        host = [one for one in code if "__global__" not in code[one].partition("{")[0]]
-        host.sort(key=lambda one: "<<<" not in code[one])
+        code = {one: text_of(one, self.bare) for one in self.functions}
+        host = sorted(code, key=lambda one: "<<<" not in code[one])
         naming = ((name, one) for name in self.kernels for one in host
-                  if self.stands_for(name).search(code[one]))  # fmt: skip
+                  if stand_ins(self, name).search(code[one]))  # fmt: skip
         return dict(reversed([*naming])) | found
 
     @cached_property
@@ -131,21 +130,6 @@ class Source:
                     for one in self.nodes["function_definition"]
                     for name in syntax.declared_names(one)[-1:]}  # fmt: skip
         return returned | {"".join(WORD.findall(k)[-1:]): text for k, text in self.names.items()}
-
-    def stands_for(self, kernel: str) -> re.Pattern[str]:
-        """What finds the name of a kernel, and those outside of functions that stand for it."""
-        if kernel not in self.patterns:
-            names = [kernel]
-            for one in names:  # which grow
-                own = re.compile(rf"(?<![\w.]){one}\b")
-                names += [k for k in self.standing.keys() - names if own.search(self.standing[k])]
-            self.patterns[kernel] = re.compile(rf"(?<![\w.])(?:{'|'.join(names)})\b")
-        return self.patterns[kernel]
-
-    @cached_property
-    def patterns(self) -> dict[str, re.Pattern[str]]:
-        """Those of kernels that were asked for."""
-        return {}
 
     def launches(self, source: "Source") -> bool:
         """Whether it launches a kernel of another source, and not one of its own of that name."""
@@ -234,14 +218,7 @@ class Source:
     def constants_of(self, function: Node | None) -> dict[str, str]:
         """The values that a function's variables begin with."""
         body = function.child_by_field_name("body") if function else None
-        if body and body.start_byte not in self.begun:
-            self.begun[body.start_byte] = syntax.constants(body, self.text)
-        return self.begun[body.start_byte] if body else {}
-
-    @cached_property
-    def begun(self) -> dict[int, dict[str, str]]:
-        """The same of the functions that were read, by where their bodies start."""
-        return {}
+        return syntax.constants(body, self.text) if body else {}
 
     @cached_property
     def nodes(self) -> Mapping[str, list[Node]]:
@@ -249,6 +226,12 @@ class Source:
         kinds = ("function_definition", "call_expression")
         found = [*syntax.of_type(self.tree, *kinds)]
         return {kind: [one for one in found if one.type == kind] for kind in kinds}
+
+    @cached_property
+    def functions(self) -> Sequence[Node]:
+        """Those of its tree that are no kernels."""
+        found = self.nodes["function_definition"]
+        return [one for one in found if "__global__" not in text_of(one, self.bare).split("{")[0]]
 
     @cached_property
     def instantiations(self) -> dict[str, tuple[str, ...]]:
@@ -523,6 +506,16 @@ class Definition:
         members = (one for listed in syntax.of_type(self.node, "field_declaration_list")
                    for one in listed.named_children)  # fmt: skip
         return [one for one in members if HOST_ONLY.search(text_of(one, self.source.bare))]
+
+
+@cache
+def stand_ins(source: Source, kernel: str) -> re.Pattern[str]:
+    """What finds the name of a kernel, and those outside of functions that stand for it."""
+    names = [kernel]
+    for one in names:  # which grow
+        own = re.compile(rf"(?<![\w.]){one}\b")
+        names += [k for k in source.standing.keys() - names if own.search(source.standing[k])]
+    return re.compile(rf"(?<![\w.])(?:{'|'.join(names)})\b")
 
 
 def without(text: str, nodes: Iterable[Node]) -> str:

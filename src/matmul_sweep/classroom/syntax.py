@@ -5,8 +5,9 @@ tree are those of characters in the text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
@@ -138,12 +139,12 @@ def blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
+def walk(node: Node, outside: Sequence[str] = ()) -> Iterator[Node]:
+    """The node and all below it, but what is in nodes of some types, in the order of the text."""
     ahead = [node]
     while ahead:
         yield (one := ahead.pop())
-        ahead += reversed(one.children)
+        ahead += (child for child in reversed(one.children) if child.type not in outside)
 
 
 def of_type(node: Node, *types: str) -> Iterator[Node]:
@@ -440,6 +441,7 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
             yield name, texts(function.child_by_field_name("arguments"), text)
 
 
+@cache
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
     functions within it; of a name that is declared twice, the first. Those of namespaces in a file
@@ -449,7 +451,7 @@ def constants(node: Node, text: str) -> dict[str, str]:
     bare: dict[str, str] = {}
     kinds = {"enumerator": "name", "init_declarator": "declarator",
              "function_declarator": "declarator", "field_declaration": "declarator"}  # fmt: skip
-    for one in outside_functions(node):
+    for one in walk(node, outside=("function_definition", "lambda_expression")):
         name, listed = kinds.get(one.type), one.child_by_field_name("parameters")
         value = part(one, "value", text) or text_of(listed, text)
         if member := one.type == "field_declaration":
@@ -462,13 +464,6 @@ def constants(node: Node, text: str) -> dict[str, str]:
                 bare.setdefault(declared, value)
             found.setdefault(("" if node.parent else scope_of(one, text)) + declared, value)
     return bare | found
-
-
-def outside_functions(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        if child.type not in ("function_definition", "lambda_expression"):
-            yield from outside_functions(child)
 
 
 def macros(root: Node, text: str) -> dict[str, str]:
