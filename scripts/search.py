@@ -282,13 +282,16 @@ class Search:
     def fitted(self) -> list[Cost]:
         """The rows of a table, by the times of all candidates."""
         shapes = shapes_of(self.space, self.dispatch.operation)
+        everywhere = self.space.get("everywhere")
+        if everywhere and everywhere not in [variant.name for variant in self.kept]:
+            raise UserError(f"everywhere: '{everywhere}' is not one of the candidates")
         found = measured(self.race, self.kept, tqdm(shapes.items()), self.output)
         if self.large and not any(row["set"] == ALONE for row in found):
             found = self.alone(fit.raced(found, self.kept, self.arch), self.large, found)
-        own = self.space.get("everywhere"), self.space.get("known_only", ())
-        costs = fit.fitted(found, self.kept, self.arch, *own)
-        judged = [row for row in found if row["set"] == "judged"]
-        print(fit.judgement(judged, costs, self.kept, self.arch))
+        only = self.space.get("known_only", ())
+        costs = fit.fitted(found, self.kept, self.arch, everywhere, only)
+        if judged := [row for row in found if row["set"] == "judged"]:
+            print(fit.judgement(judged, costs, self.kept, self.arch))
         return costs
 
     def limited(self) -> list[Cost]:
@@ -310,6 +313,8 @@ class Search:
                 found = pd.DataFrame(filter(None, rows))
                 with whole_file(self.output) as temporary:
                     found.to_csv(temporary, index=False)
+        if found.empty:
+            raise UserError(f"{self.dispatch.name}: at none of {len(shapes)} shapes was it right")
         ratio = found.library_microseconds / found.microseconds
         print(
             f"{len(found)} of {len(shapes)} shapes, library's time / its time: "

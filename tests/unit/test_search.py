@@ -301,7 +301,18 @@ def test_a_judgement_is_of_what_the_dispatch_takes_and_writes_no_table(
     assert table.read_text() == before
 
 
-def test_a_card_without_rows_has_no_limits_to_fit(run, card, capsys):
-    with pytest.raises(SystemExit):
-        run("--limits")
-    assert "table.csv: no row of sm_86; fit its costs first" in capsys.readouterr().err
+def test_what_a_search_cannot_do_is_said_in_a_line(run, card, tmp_path, monkeypatch, capsys):
+    def said(*options: str) -> str:
+        with pytest.raises(SystemExit):
+            run(*options)
+        return capsys.readouterr().err
+
+    assert "table.csv: no row of sm_86; fit its costs first" in said("--limits")
+    monkeypatch.setattr(FakeRace, "beside", lambda *_: None)
+    monkeypatch.setattr(search.Search, "timer", lambda _: nullcontext((None, 700)))
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace("sm_80", "sm_86"))
+    assert "chosen: at none of 200 shapes was it right" in said("--judge", "1", "--shapes", "brief")
+    space = tmp_path / "space.yaml"
+    space.write_text(space.read_text().replace("mine/16", "mine/17"))
+    assert "everywhere: 'mine/17' is not one of the candidates" in said("--fit-only")
