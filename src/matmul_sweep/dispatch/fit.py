@@ -36,8 +36,7 @@ LATE = 2  # a time beyond the predicted one counts as much more: the choice take
 # to be fast, so it meets these
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
 SLACK_ALONE = 0.02  # and where it was timed alone, by few blocks
-
-DOUBT = 1e-3  # weight of 0 as the energy of what waits and is stored, beside a shape's
+DOUBT = 1e-3  # weight of 0 as the energy of what waits and is stored, beside that of a shape
 
 Found = Mapping[str, Any]  # a row of a search
 
