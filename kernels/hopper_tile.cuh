@@ -8,8 +8,8 @@
 //     Registers             which the producer leaves to the consumers          gemm_bf16/roles.cu
 //     D                     through the ring, behind a tile's slabs             gemm_bf16/persistent.cu
 //     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
-//     turned                columns of C are an instruction's rows              gemm_bf16/turned.cu
 //                           bands row by row                                    gemm_bf16/padded.cu
+//     turned                columns of C are an instruction's rows              gemm_bf16/turned.cu
 //     symmetric             B is A's transpose, and half of C a copy            gram_bf16/halved.cu, mirrored.cu
 //     corners               tiles on the diagonal by fewer blocks               gram_bf16/corners.cu
 //     compute_tiles         the life of a block that stays                      gemm_bf16/persistent.cu
@@ -101,7 +101,8 @@ struct HopperTile {
 
     static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
     static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
-    static constexpr int consumers = (T::turned ? T::tile_n : T::tile_m) / T::group;  // warpgroups that multiply
+    // Warpgroups that multiply.
+    static constexpr int consumers = (T::turned ? T::tile_n : T::tile_m) / T::group;
     static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
     static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
     static constexpr bool b_along_k = T::b_along_k || T::symmetric;
@@ -121,8 +122,8 @@ struct HopperTile {
     using SumsOf64 = float[(T::turned ? T::tile_m : T::tile_n) / 2];
     using Sums = SumsOf64[T::group / 64];
 
-    // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from
-    // a_step of the slab's A and b_step of its B on.
+    // Issue the product of 64 rows, from `row` on, by as many columns as sums are given, 32 sums for 64 columns: 16 steps
+    // of k, from a_step of the slab's A and b_step of its B on. Turned, of 64 columns by as many rows.
     template <int count>
     static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Slab& slab, int row, int a_step,
                                                           int b_step, bool add)
@@ -149,8 +150,7 @@ struct HopperTile {
         for (int k = 0; k < tile_k; k += 16)
 #pragma unroll
             for (int half = 0; half < T::group / 64; half++)
-                multiply_steps(sums[half], slab, row_of_a + T::group * group + 64 * half, k,
-                               k, add || k > 0);
+                multiply_steps(sums[half], slab, row_of_a + T::group * group + 64 * half, k, k, add || k > 0);
         commit_products();
     }
 
@@ -332,8 +332,7 @@ struct HopperTile {
     template <class Leave>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
-        consume_by(ring, slabs, leave,
-                   [&](const Slab& slab, bool add) { multiply(sums, slab, add, row_of_a); });
+        consume_by(ring, slabs, leave, [&](const Slab& slab, bool add) { multiply(sums, slab, add, row_of_a); });
     }
 
     // ---- Corners ----
@@ -475,7 +474,7 @@ struct HopperTile {
         }
     }
 
-    // sums = alpha·sums + beta·D, for a consumer's rows of a tile.
+    // sums = alpha·sums + beta·D, for a consumer's rows of a tile, or its columns.
     template <class Leave>
     static __device__ __forceinline__ void add_d(Ring& ring, Sums& sums, const Inputs& in, Leave leave)
     {
@@ -577,7 +576,7 @@ struct HopperTile {
         }
     }
 
-    // Call use(sums, row, column) for each band of a consumer's rows of a tile: its sums, and where in C it begins.
+    // Call use(sums, row, column) for each band of a consumer's part of a tile: its sums, and where in C it begins.
     template <class SumsOfTile, class Use>
     static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use)
     {
