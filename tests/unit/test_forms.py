@@ -688,6 +688,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
+    "what other compilers read, and a macro for a launch": (
+        "#ifndef __CUDACC__\n#define __shared__\n#define GO(g, b)\n#else\n#define GO(g, b) <<<g, b"
+        ">>>\n#endif\n" + tiled("x = threadIdx.x, y = threadIdx.y") + "void go(float* A, float* B, "
+        "float* C, int n) { f GO(dim3((n + 7) / 8, n / 8 + 1), dim3(8, 8))(A, B, C, n); }", "",
+        "f is correct\n(?s:.*)as in line"),
     "arguments by the shape of C": (
         f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
         ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"

@@ -606,7 +606,7 @@ def read(path: Path) -> Source:
 def with_own_headers(folder: Path, text: str) -> str:
     """A text with quotes in the place of <> where a header lies in its folder, and no system has
     it; with blanks in the place of namespaces before the name of a kernel's definition, and of
-    concepts; and with the parameters of a kernel that a macro stands for."""
+    concepts; and with the parameters, or the `<<<...>>>`, of a kernel that a macro stands for."""
 
     def quoted(found: re.Match[str]) -> str:
         others = OF_CUDA.match(found[2]) or (Path("/usr/include") / found[2]).exists()
@@ -620,6 +620,9 @@ def with_own_headers(folder: Path, text: str) -> str:
         defined = rf"template\s*<[^<>;]*>\s*concept\s+{concept}\s*=(?:[^;{{}}]|\{{[^{{}}]*\}})*;"
         text = re.sub(defined, lambda found: blank(found[0]), text)
         text = re.sub(rf"(?<=[<,])(\s*)\b{concept}\s+(?=\w)", r"\1typename ", text)
+    for name in {*re.findall(r"#[ \t]*define[ \t]+(\w+)\([\w, \t]*\)[ \t]*<<<", text)}:
+        launch = rf"\b{name}[ \t]*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)(?=[ \t]*\()"
+        text = re.sub(launch, r"<<<\1>>>", text)
     return re.sub(PARAMETERS, lambda found: found[1] + whole_macro(found[2], text), text)
 
 
