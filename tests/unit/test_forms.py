@@ -225,7 +225,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         "f is not correct: out of bounds(?!(?s:.*)adds to C)"),
     "a loop that goes on by one": (
         "#define N 16\n" + FIXED.replace("p < N", "p <= N") + "int main() { f<<<dim3(2, 2), dim3("
-        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*), and where the loop of line 7 ends: no"),
+        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*)how far the loop of line 7 goes: no"),
     "a loop that begins at a thread's own": (
         tiled("x = threadIdx.x, y = threadIdx.y").replace("    float sum", "    for (int j = "
         "blockIdx.x * T + threadIdx.x; j < n; j += T * gridDim.x) {\n    float sum").replace(
@@ -723,7 +723,7 @@ VERDICTS |= {
     "numbers in another order than the kernel's": (
         rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
         "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
-        "; }", "", "f is not correct: grid too small"),
+        "; }", "", "f is not correct: sizes exchanged(?s:.*)passes M, K, N for m, n, k"),
     "a block as large as C": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
@@ -937,8 +937,13 @@ VERDICTS |= {
         "/ 8, n / 8); if (m == n) { f<<<g, dim3(8, 8)>>>(A, B, C, n); } }", "multiple=8",
         "f is correct\n"),
     "a launch by what the user types": (
-        kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3(n * p, n * p), '
-        "dim3(p, p)>>>(0, 0, 0, n); }", "", "f is correct if launched as guessed: (?s:.*)grid="),
+        '#include "own.h"\n' + kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3('
+        "n * p, n * p), dim3(p, p)>>>(0, 0, 0, n); }", "",
+        'f is correct if launched as guessed: .*; perhaps "own.h" of line 1(?s:.*)grid='),
+    "a grid with exchanged sides by what the user types": (
+        rectangular() + "int main() { int m = typed(), n = typed(), k = typed(), t = typed(); dim3 "
+        "b(t, t), g((m + t - 1) / t, (n + t - 1) / t); f<<<g, b>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct: grid exchanged"),
     "a program whose one thread does all": (
         f"__global__ void f({SQUARE}) {{ for (int e = 0; e < n; e++) {{"
         f"{BY_ONE_INDEX.format('i', 'e', 'j')}}} void go(int n) {{ f<<<1, 1>>>(0, 0, 0, n); }}", "",

@@ -356,8 +356,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             block = block if 0 < math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
-        elif "block" in launch.guessed and launch.block[1:] == (1, 1) and launch.program:
-            launch = replace(launch, program=launch.program.with_threads(launch.block[0]))
+        elif "block" in launch.guessed and launch.program:
+            launch = replace(launch, program=launch.program.with_threads(launch.block))
     return Program(source, kernel, signature, launch)
 
 
