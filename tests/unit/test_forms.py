@@ -286,6 +286,14 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a declaration without its end": (
         kernel() + "void run(int n) {\n float ms = 0\n printf(\"%d\", n); f<<<dim3(n, n), 1>>>(0, "
         "0, 0, n); }", "", 'does not compile: line 10: expected a ";"'),
+    "a word before a macro that is declared nowhere": (
+        kernel() + "#define CHECK(x) x\nvoid run(int n) { f<<<dim3(n, n), 1>>>(0, 0, 0, n); word "
+        "CHECK(sync()); }", "", "does not compile: line 10: word is declared nowhere"),
+    "a kernel that is not for edges": (
+        kernel() + kernel(k="n - 1", name="tiledGemm"), "", "tiledGemm is not correct"),
+    "a grid with exchanged sides, and a block of two": (
+        rectangular() + "void run(int m, int n, int k) { dim3 b(4, 8), g((m + 3) / 4, (n + 7) / 8);"
+        " f<<<g, b>>>(0, 0, 0, m, n, k); }", "", "f is not correct: grid exchanged, line 9"),
     "a size of the grid that is declared nowhere": (
         kernel() + "int main() { int n; scanf(\"%d\", &n); dim3 b(16, 16), g((nn + 15) / 16, n / 16"
         "); f<<<g, b>>>(0, 0, 0, n); }", "", "does not compile: line 9: nn is declared nowhere"),
@@ -1100,10 +1108,16 @@ QUESTIONS = {
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),
         "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
-    "a file that compares with a library": (
-        kernel(a="B[i * n + p]", b="A[p * n + j]")
-        + "void check() { cublasSgemm(handle, N, N, n, n, n, &one, A, n, B, n, &zero, C, n); }",
-        "f is right if all matrices are stored by columns: is it made for that"),
+    "a square product of which nobody says how it lies": (
+        kernel(a="B[i * n + p]", b="A[p * n + j]"),
+        "stored by columns, and computes B·A if they are stored by rows: which is it"),
+    "a file that says how a matrix lies": (
+        "// B is stored by columns\n" + rectangular(b="B[j * k + p]"),
+        "f is right if B is stored transposed: is it made for that"),
+    "a block that the user types, and lost terms": (
+        kernel().replace("sum +=", "sum =") + "int main(int c, char** v) { int n = 64, t = atoi(v[1"
+        "]); dim3 b(t, t), g(n / 16, n / 16); f<<<g, b>>>(0, 0, 0, n); }",
+        "which block does f take"),
     "a file that speaks of a transposed matrix": (
         "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
         "f is right if B is stored transposed: is it made for that"),

@@ -14,7 +14,7 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.file_launch import FileLaunch, passed
-from matmul_sweep.classroom.launching import EVERYTHING, striding_blocks
+from matmul_sweep.classroom.launching import EVERYTHING, Launch, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -172,6 +172,8 @@ def mends(bench: Bench) -> Iterator[Mend]:
         return
     yield from by_names(bench, bench.launch.program)
     yield relaunched(bench, "grid exchanged", exchanged)
+    if not (bench.signature.operation.symmetric or bench.signature.square):
+        yield relaunched(bench, "grid exchanged", with_sides_exchanged(bench.launch))
     own = bench.launch.program.own.grid
     if own and bench.launch.program.constant and 0 < math.prod(own) <= MAXIMUM_THREADS:
         yield relaunched(bench, "grid and block exchanged", turned)
@@ -213,6 +215,16 @@ def relaunched(bench: Bench, kind: str, change: Change, cure: str = "") -> Mend:
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
     x, y, z = launch.grid
     return replace(launch, grid=(y, x, z))
+
+
+def with_sides_exchanged(of: Launch) -> Change:
+    """The grid that the file has where m and n are exchanged."""
+
+    def change(launch: plans.Launch, shape: Shape) -> plans.Launch:
+        grid = of.grid_of_file(replace(shape, m=shape.n, n=shape.m))
+        return replace(launch, grid=grid or launch.grid)
+
+    return change
 
 
 def turned(launch: plans.Launch, _: Shape) -> plans.Launch:

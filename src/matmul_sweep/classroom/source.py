@@ -55,7 +55,7 @@ HOST_ONLY = re.compile(
     r"|cout|cerr|endl|[io]?f?stream|FILE|timeval|gettimeofday|clock_gettime)\b|<<\s*<"
 )
 FOR_EDGES = re.compile(
-    r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)"
+    r"(?i)edge(?!m[mv])|border|fringe|leftover|remainder|tail(?!or)"
 )  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 SETTING = re.compile(r"\w+(?:(?:\.|->)\w+)*")  # a number's name, or its place in a struct
@@ -156,6 +156,11 @@ class Source:
         if not function or others or self.path.suffix != ".cu":
             return 0, ""
         declared = set[str]().union(*(syntax.named(one.tree, one.bare) for one in self.sources))
+        for node in syntax.of_type(function, "declaration"):  # `word MACRO(...);`, after a macro
+            word, of = map(node.child_by_field_name, ("type", "declarator"))
+            named = of and text_of(of.child_by_field_name("declarator"), self.bare)
+            if word and word.type == "type_identifier" and f"{named}()" in self.macros:
+                return syntax.line_of(word), f"{text_of(word, self.bare)} is declared nowhere"
         for node in syntax.of_type(function, "identifier", ";", "ERROR"):
             name, kind = text_of(node, self.bare), node.parent.type if node.parent else ""
             number = re.fullmatch(r"\d[\w.]*", name) and kind == "init_declarator"
