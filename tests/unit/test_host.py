@@ -28,8 +28,8 @@ def main(code: str, extents: str = "", n: object = 9) -> str:
 # A file, its size or sizes, and what it launches there: grid and block.
 LAUNCHES = {
     "another name of a macro that is the size": (
-        "#define N 512\n#define T 16\n" + main("", "dim3(N / T, N / T), dim3(T, T)", "N"),
-        64, "4x4 of 16x16"),
+        "#define N 512\n#ifdef __CUDACC__\n#define T 16\n#else\n#define T 8\n#endif\n"
+        + main("", "dim3(N / T, N / T), dim3(T, T)", "N"), 64, "4x4 of 16x16"),
     "a function that is called as one of C": (
         CEIL + main("", "ceil(n, 16), 16"), 33, "3 of 16"),
     "ceil of a quotient": (main("", "(unsigned)ceil((float)n / 16), 16"), 33, "3 of 16"),
