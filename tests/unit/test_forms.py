@@ -225,7 +225,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         "f is not correct: out of bounds(?!(?s:.*)adds to C)"),
     "a loop that goes on by one": (
         "#define N 16\n" + FIXED.replace("p < N", "p <= N") + "int main() { f<<<dim3(2, 2), dim3("
-        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*), and where the loop of line 7 ends: no"),
+        "8, 8)>>>(0, 0, 0); }", "", "out of bounds(?s:.*)how far the loop of line 7 goes: no"),
     "a loop that begins at a thread's own": (
         tiled("x = threadIdx.x, y = threadIdx.y").replace("    float sum", "    for (int j = "
         "blockIdx.x * T + threadIdx.x; j < n; j += T * gridDim.x) {\n    float sum").replace(
@@ -286,6 +286,14 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
     "a declaration without its end": (
         kernel() + "void run(int n) {\n float ms = 0\n printf(\"%d\", n); f<<<dim3(n, n), 1>>>(0, "
         "0, 0, n); }", "", 'does not compile: line 10: expected a ";"'),
+    "a word before a macro that is declared nowhere": (
+        kernel() + "#define CHECK(x) x\nvoid run(int n) { f<<<dim3(n, n), 1>>>(0, 0, 0, n); word "
+        "CHECK(sync()); }", "", "does not compile: line 10: word is declared nowhere"),
+    "a kernel that is not for edges": (
+        kernel() + kernel(k="n - 1", name="tiledGemm"), "", "tiledGemm is not correct"),
+    "a grid with exchanged sides, and a block of two": (
+        rectangular() + "void run(int m, int n, int k) { dim3 b(4, 8), g((m + 3) / 4, (n + 7) / 8);"
+        " f<<<g, b>>>(0, 0, 0, m, n, k); }", "", "f is not correct: grid exchanged, line 9"),
     "a size of the grid that is declared nowhere": (
         kernel() + "int main() { int n; scanf(\"%d\", &n); dim3 b(16, 16), g((nn + 15) / 16, n / 16"
         "); f<<<g, b>>>(0, 0, 0, n); }", "", "does not compile: line 9: nn is declared nowhere"),
@@ -688,6 +696,11 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
     "a part for newer cards": (
         kernel(c="\n#if __CUDA_ARCH__ >= 700\nC[i * n + j]").replace("sum;\n}", "sum;\n#endif\n}"),
         "", "f is correct, as far as the CPU reads it"),
+    "what other compilers read, and a macro for a launch": (
+        "#ifndef __CUDACC__\n#define __shared__\n#define GO(g, b)\n#else\n#define GO(g, b) <<<g, b"
+        ">>>\n#endif\n" + tiled("x = threadIdx.x, y = threadIdx.y") + "void go(float* A, float* B, "
+        "float* C, int n) { f GO(dim3((n + 7) / 8, n / 8 + 1), dim3(8, 8))(A, B, C, n); }", "",
+        "f is correct\n(?s:.*)as in line"),
     "arguments by the shape of C": (
         f"template <int S> {rectangular()}void go(float* A, float* B, float* C, int m, int n, int k"
         ") { if (m > 2 * n) f<8><<<dim3(n, m), 1>>>(A, B, C, m, n, k); else f<4><<<dim3(n, m), 1>>>"
@@ -718,7 +731,7 @@ VERDICTS |= {
     "numbers in another order than the kernel's": (
         rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
         "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
-        "; }", "", "f is not correct: grid too small"),
+        "; }", "", "f is not correct: sizes exchanged(?s:.*)passes M, K, N for m, n, k"),
     "a block as large as C": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
@@ -932,8 +945,13 @@ VERDICTS |= {
         "/ 8, n / 8); if (m == n) { f<<<g, dim3(8, 8)>>>(A, B, C, n); } }", "multiple=8",
         "f is correct\n"),
     "a launch by what the user types": (
-        kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3(n * p, n * p), '
-        "dim3(p, p)>>>(0, 0, 0, n); }", "", "f is correct if launched as guessed: (?s:.*)grid="),
+        '#include "own.h"\n' + kernel() + 'int main() { int n, p; scanf("%d %d", &n, &p); f<<<dim3('
+        "n * p, n * p), dim3(p, p)>>>(0, 0, 0, n); }", "",
+        'f is correct if launched as guessed: .*; perhaps "own.h" of line 1(?s:.*)grid='),
+    "a grid with exchanged sides by what the user types": (
+        rectangular() + "int main() { int m = typed(), n = typed(), k = typed(), t = typed(); dim3 "
+        "b(t, t), g((m + t - 1) / t, (n + t - 1) / t); f<<<g, b>>>(0, 0, 0, m, n, k); }", "",
+        "f is not correct: grid exchanged"),
     "a program whose one thread does all": (
         f"__global__ void f({SQUARE}) {{ for (int e = 0; e < n; e++) {{"
         f"{BY_ONE_INDEX.format('i', 'e', 'j')}}} void go(int n) {{ f<<<1, 1>>>(0, 0, 0, n); }}", "",
@@ -1090,10 +1108,16 @@ QUESTIONS = {
         parameters="const float* input, const float* weights, float* C, int m, int n, int k",
         a="input[i * k + p]", b="weights[j * k + p]"),
         "f is right if weights is stored transposed: is it made for that? Say for instance b=tr"),
-    "a file that compares with a library": (
-        kernel(a="B[i * n + p]", b="A[p * n + j]")
-        + "void check() { cublasSgemm(handle, N, N, n, n, n, &one, A, n, B, n, &zero, C, n); }",
-        "f is right if all matrices are stored by columns: is it made for that"),
+    "a square product of which nobody says how it lies": (
+        kernel(a="B[i * n + p]", b="A[p * n + j]"),
+        "stored by columns, and computes B·A if they are stored by rows: which is it"),
+    "a file that says how a matrix lies": (
+        "// B is stored by columns\n" + rectangular(b="B[j * k + p]"),
+        "f is right if B is stored transposed: is it made for that"),
+    "a block that the user types, and lost terms": (
+        kernel().replace("sum +=", "sum =") + "int main(int c, char** v) { int n = 64, t = atoi(v[1"
+        "]); dim3 b(t, t), g(n / 16, n / 16); f<<<g, b>>>(0, 0, 0, n); }",
+        "which block does f take"),
     "a file that speaks of a transposed matrix": (
         "// B was transposed before\n" + rectangular(b="B[j * k + p]"),
         "f is right if B is stored transposed: is it made for that"),

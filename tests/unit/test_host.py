@@ -28,8 +28,8 @@ def main(code: str, extents: str = "", n: object = 9) -> str:
 # A file, its size or sizes, and what it launches there: grid and block.
 LAUNCHES = {
     "another name of a macro that is the size": (
-        "#define N 512\n#define T 16\n" + main("", "dim3(N / T, N / T), dim3(T, T)", "N"),
-        64, "4x4 of 16x16"),
+        "#define N 512\n#ifdef __CUDACC__\n#define T 16\n#else\n#define T 8\n#endif\n"
+        + main("", "dim3(N / T, N / T), dim3(T, T)", "N"), 64, "4x4 of 16x16"),
     "a function that is called as one of C": (
         CEIL + main("", "ceil(n, 16), 16"), 33, "3 of 16"),
     "ceil of a quotient": (main("", "(unsigned)ceil((float)n / 16), 16"), 33, "3 of 16"),
@@ -68,6 +68,13 @@ LAUNCHES = {
     "a variable that is given several": (
         main("Kernel one; one = g; one<<<1, 1>>>(0, 0, 0, n); one = f; "
              "(*one)<<<n, 8>>>(0, 0, 0, n);"), 9, "9 of 8"),
+    "an argument of a template": (
+        SQUARE + "template <void (*K)(const float*, const float*, float*, int), int T> void go(int "
+        "n) { K<<<n / T, T>>>(0, 0, 0, n); }\nint main() { int n = 9; go<f, 3>(n); }", 9, "3 of 3"),
+    "a member of a struct beside its block": (
+        "struct Trial { Kernel one; dim3 block; };\nvoid go(Trial t, int n) "
+        "{ t.one<<<n / t.block.x, t.block>>>(0, 0, 0, n); }\n"
+        + main("Trial t = {f, dim3(4, 2)}; go(t, n);"), 9, "2 of 4x2"),
     "a list that grows": (
         TEMPLATE + "int main() { int n = 9; std::vector<Kernel> all; all.push_back({\"f\", f<8>});"
         " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }", 9, "9 of 8"),

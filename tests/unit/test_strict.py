@@ -25,7 +25,7 @@ LOOP = (
 RIGHT = HEAD + "float sum = 0;\n" + LOOP.format(sum="sum") + "\n}\n"
 RACE = HEAD + "last[0] = 0;\n" + LOOP.format(sum="last[0]") + "\n}\n"
 ZERO = "C[row * n + col] = 0; return;"
-HIDDEN = f"#ifdef __CUDACC__\n{ZERO}\n#endif\n"
+HIDDEN = f"#ifdef __NVCC__\n{ZERO}\n#endif\n"
 
 
 def within(code: str) -> str:
@@ -178,6 +178,6 @@ def test_a_program_that_ends_itself_is_not_correct(
 
 @pytest.mark.long
 def test_what_only_strict_grading_refuses_is_told(hand_in: Path) -> None:
-    verdict = graded(hand_in, within("#ifdef __CUDACC__\n__threadfence();\n#endif"), None)
+    verdict = graded(hand_in, within("#ifdef __NVCC__\n__threadfence();\n#endif"), None)
     told = "\n".join(lines_of(verdict))
     assert "correct, as far as the CPU reads it" in told and "would refuse it: line 6" in told

@@ -81,7 +81,7 @@ VERDICTS = {
     "guard of rows": (edited(" || col >= n", ""), "",
         "is not correct except where n is a multiple of 16: out of bounds, line 5, at 1x1x1"
         "(?s:.*)in line 5, at 1x1x1; no smaller"
-        r"(?s:.*)thread \(1,0\) of block \(0,0\) reads B\[1\].*\n +Cure: check the index"),
+        r"(?s:.*)thread \(1,0\) of block \(0,0\) reads B\[1\].*\n +Cure: .* of its matrix needs"),
     "few columns": (more("if (col > 15) return;"), "",
         r"elements not written, line 4(?s:.*)C at 17x17x17 .*\n\n(    ·{16}\?\n){16}"),
     "print": (more('if (row + col == 0) printf("n is %d\\n", n);'), "", "It printed:\n +n is 1\n"),

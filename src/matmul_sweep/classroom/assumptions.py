@@ -32,7 +32,8 @@ WIDE = 64  # of a tile, that shapes are as large as
 PLAIN = {"A": word_set("a ad da m md dm 1 lhs left first"),
          "B": word_set("b bd db n nd dn 2 rhs right second")}  # fmt: skip
 SAYS_TRANSPOSED = re.compile(  # or compares with a library that stores by columns
-    r"(?i:transpos|trans_?[ab]\b|col(?:umn)?[-_ ]?major|cublas\w*gemm)"
+    r"(?i:transpos|trans_?[ab]\b|col(?:umn)?[-_ ]?(?:major|wise)|cublas\w*gemm"
+    r"|\b(?:by|in|par|por|per|nach) (?:col|spalt)\w+)"
     r"|\b(?:[AB]_?T|Bt|[ab]_t)\b|\b[ABab](?:\^[Tt]|ᵀ|')"
 )
 # What a kernel does beside a product.
@@ -87,14 +88,15 @@ def of_grid(
     known = own and own.far and own.far.grid and not deep
     guessed = "grid" in launch.guessed and not any(all(map(gt, output, tile)) for output in fine)
     guessed = guessed and "blockIdx" in program.kernel.body and not bench.signature.fixed
-    if guessed:
-        shape = different_sides(bench)  # of which one block does its part
-        guessed = right(bench.run(shape, bench.first_block(shape)), whole=False)
+    shape = different_sides(bench)  # of which one block does its part
+    part = guessed or (own and not known and not launch.possible)
+    part = part and right(bench.run(shape, bench.first_block(shape)), whole=False)
     along_z = "depth" in launch.guessed and not own
     # Every grid has the first block.
     first = worst.run.launched.grid == (1, 1, 1) and worst.kind != "elements not written"
     known = known or (first and "block" not in launch.guessed and not deep)
-    if (not known if own else guessed or along_z) and not launch.grid and not launch.blocks:
+    asks = not known and (part or launch.possible) if own else (guessed and part) or along_z
+    if asks and not launch.grid and not launch.blocks:
         leaves = "its program's is not known" if own else "no program here launches it"
         leaves = f"fails with a guessed grid, because {leaves}: what is it"
         yield question(

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.host import Host, Launched, Value
+from matmul_sweep.classroom.host import Extents, Host, Launched, Value
 from matmul_sweep.classroom.signature import BATCH, EXTENTS, Parameter, Signature
 from matmul_sweep.classroom.source import FOR_EDGES, Source
 from matmul_sweep.classroom.syntax import Kernel, text_of
@@ -77,14 +77,17 @@ class FileLaunch:
             roles=(*roles_of(self.source, self.kernel, signature, self.own), *numbers),
         ).with_alike  # fmt: skip
 
-    def with_threads(self, threads: int) -> "FileLaunch":
-        """The same with so many threads in a line, if nothing else of its launch is unknown."""
+    def with_threads(self, block: Extents) -> "FileLaunch":
+        """The same with such a block, if nothing else of its launch is unknown."""
         launch = rf"\b{self.kernel.name}\s*<<<[^;]*,\s*(\w+)\s*>>>"
         found = re.search(launch, self.around)
         if not found or (self.far and self.far.block):
             return self
-        names = {found[1], self.source.constants_of(self.function).get(found[1], found[1])}
-        known = tuple((name, str(threads)) for name in names)
+        begins = self.source.constants_of(self.function).get(found[1], found[1])
+        extents = re.match(r"(?:dim3\s*)?\((.*)\)$", begins)
+        names = re.split(r"\s*,\s*", extents[1]) if extents else [found[1], begins]
+        sides = zip(names, block if extents else (block[0],) * 2, strict=False)
+        known = tuple((name, str(side)) for name, side in sides if not name.isdecimal())
         wider = replace(self, roles=(*self.roles, *known), read={})
         return wider if wider.far and wider.far.block and wider.far.grid else self
 

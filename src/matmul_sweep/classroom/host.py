@@ -368,6 +368,10 @@ class Host:
             if value is not None:
                 self.given[name] = self.meant(value)
             copy_members(self.frames[-1], text_of(value, self.text), self.frames[-1], name)
+            if isinstance(listed, list) and text_of(value, self.text).startswith("{"):
+                struct = self.source.structs.get(kind)
+                for member, part in zip(struct.members if struct else (), listed, strict=False):
+                    self.set(f"{name}.{member.name}", part, line_of(one))
             if declarator.type == "array_declarator" and isinstance(listed, list):
                 for i, element in enumerate(listed):
                     self.set(f"{name}[{i}]", element, line_of(one))
@@ -393,8 +397,9 @@ class Host:
         return given or any(is_changed(one, text) for one in parameters_of(function))
 
     def hands_on(self, call: Node) -> bool:
-        """Whether a call has the kernel, or a variable with it, among its arguments."""
-        return bool(self.kernel_in(syntax.part(call, "arguments", self.text)))
+        """Whether a call has the kernel, or a variable with it, among its arguments or those of its
+        template."""
+        return bool(self.kernel_in(re.sub("^[^<(]*", "", text_of(call, self.text))))
 
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
@@ -681,12 +686,13 @@ class Host:
         if WHOLE.fullmatch(name) or name in ("float", "double"):
             return converted(name, values[0])
         if name in self.by_name and self.hands_on(node):
-            return self.expansion(*as_macro(*self.by_name[name]), texts(arguments, self.text))
+            own, given = texts(cast, self.text), texts(arguments, self.text)
+            return self.expansion(*as_macro(*self.by_name[name], len(own)), [*own, *given])
         held = self.given.get(name, "")
         if held.startswith("[") and self.hands_on(node):
-            own = parsed(f"auto f = {held};")
-            given = next(syntax.of_type(own, "lambda_expression"))
-            names = as_macro(given, f"void f(){{auto f = {held};}}")
+            inside = parsed(f"auto f = {held};")
+            function = next(syntax.of_type(inside, "lambda_expression"))
+            names = as_macro(function, f"void f(){{auto f = {held};}}")
             return self.expansion(*names, texts(arguments, self.text))
         if name in self.by_name:
             return self.function_call(*self.by_name[name], values, texts(arguments, self.text))
@@ -839,9 +845,12 @@ def converted(kind: str, value: Value | list[Value]) -> Value:
     return int(value) if isinstance(value, float) and whole else value
 
 
-def as_macro(function: Node, text: str) -> tuple[list[str], str]:
-    """The names of a function's parameters, that of a pack as in a macro, and its body."""
-    body, names = syntax.part(function, "body", text), list[str]()
+def as_macro(function: Node, text: str, many: int = 0) -> tuple[list[str], str]:
+    """The names of so many parameters of a function's template and of its own, that of a pack as in
+    a macro, and its body."""
+    body = syntax.part(function, "body", text)
+    template = next(syntax.around(function, "template_declaration"), None)
+    names = [one.name for one in syntax.template_parameters(template, text)][:many]
     for one in parameters_of(function):
         names.append("".join(text_of(each, text) for each in syntax.declared_names(one)))
         if one.type.startswith("variadic"):

@@ -31,6 +31,7 @@ OF_LAUNCH = {  # or what another launch mends
     "grid too small": "round up: (n + T - 1) / T blocks for n elements, T of them in a block",
     "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
     "the other way round: give the grid in this order",
+    "sizes exchanged": "pass them in the order of the kernel's parameters",
     "too little shared memory": "ask for all that the kernel uses",
 }
 CURES = OF_LAUNCH | {
@@ -42,7 +43,7 @@ CURES = OF_LAUNCH | {
     "lost terms": "",
     "uninitialised variable": "give it a value, such as 0 for a sum",
     "out of shared memory": "an array of N elements has the indices 0 to N - 1",
-    "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
+    "out of bounds": "check the index and the guard: each dimension of its matrix needs a bound",
     "misaligned access": "",
     "misused instruction": "",
     "integer overflow": "compute the index in size_t",

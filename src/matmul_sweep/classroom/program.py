@@ -380,6 +380,6 @@ def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> str:
     source = folder / "trial.cu"
     source.write_text(program.for_cpu)
     return emulation.build(
-        source, [FUNCTION], program.signature.operation, program.macros,
+        source, [FUNCTION], program.signature.operation, {"__CUDACC__": 1, **program.macros},
         executable_in(folder, watch), watch, beside(program, folder), seconds=COMPILE_SECONDS,
     )  # fmt: skip

@@ -13,7 +13,8 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.launching import EVERYTHING, striding_blocks
+from matmul_sweep.classroom.file_launch import FileLaunch, passed
+from matmul_sweep.classroom.launching import EVERYTHING, Launch, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -169,7 +170,10 @@ def mends(bench: Bench) -> Iterator[Mend]:
         yield Mend("grid too small", 0, free, said, "say more blocks, or leave grid= out")
     if bench.launch.program is None:
         return
+    yield from by_names(bench, bench.launch.program)
     yield relaunched(bench, "grid exchanged", exchanged)
+    if not (bench.signature.operation.symmetric or bench.signature.square):
+        yield relaunched(bench, "grid exchanged", with_sides_exchanged(bench.launch))
     own = bench.launch.program.own.grid
     if own and bench.launch.program.constant and 0 < math.prod(own) <= MAXIMUM_THREADS:
         yield relaunched(bench, "grid and block exchanged", turned)
@@ -181,6 +185,21 @@ def mends(bench: Bench) -> Iterator[Mend]:
             yield relaunched(bench, "grid too small", partial(sliced, slices), cure)
     if "extern" in bench.program.kernel.body:
         yield relaunched(bench, "too little shared memory", roomy)
+
+
+def by_names(bench: Bench, program: FileLaunch) -> Iterator[Mend]:
+    """The launch with the sizes that have the names of the kernel's own, in another order."""
+    sizes = [(text, one) for one, text, _ in passed(bench.signature, program.own)
+             if one.role in ("m", "n", "k")]  # fmt: skip
+    named = {one.name.lower(): one.role for _, one in sizes}
+    roles = tuple((text, named.get(text.lower(), role)) for text, role in program.roles)
+    if roles != program.roles and {text.lower() for text, _ in sizes} == named.keys():
+        given, wanted = ", ".join(text for text, _ in sizes), ", ".join(p.name for _, p in sizes)
+        line, where = program.place(program.own.lines[0])
+        launch = replace(bench.launch, program=replace(program, roles=roles, read={}))
+        kind, told = "sizes exchanged", f"the program passes {given} for {wanted}"
+        other = replace(bench, launch=launch)
+        yield Mend(kind, line, other, lambda *_: told, CURES[kind], where)
 
 
 def relaunched(bench: Bench, kind: str, change: Change, cure: str = "") -> Mend:
@@ -196,6 +215,16 @@ def relaunched(bench: Bench, kind: str, change: Change, cure: str = "") -> Mend:
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:
     x, y, z = launch.grid
     return replace(launch, grid=(y, x, z))
+
+
+def with_sides_exchanged(of: Launch) -> Change:
+    """The grid that the file has where m and n are exchanged."""
+
+    def change(launch: plans.Launch, shape: Shape) -> plans.Launch:
+        grid = of.grid_of_file(replace(shape, m=shape.n, n=shape.m))
+        return replace(launch, grid=grid or launch.grid)
+
+    return change
 
 
 def turned(launch: plans.Launch, _: Shape) -> plans.Launch:

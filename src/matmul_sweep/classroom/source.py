@@ -55,7 +55,7 @@ HOST_ONLY = re.compile(
     r"|cout|cerr|endl|[io]?f?stream|FILE|timeval|gettimeofday|clock_gettime)\b|<<\s*<"
 )
 FOR_EDGES = re.compile(
-    r"(?i)edge|border|fringe|leftover|remainder|tail(?!or)"
+    r"(?i)edge(?!m[mv])|border|fringe|leftover|remainder|tail(?!or)"
 )  # what another kernel leaves of C
 WORD = re.compile(r"[A-Za-z_]\w*")
 SETTING = re.compile(r"\w+(?:(?:\.|->)\w+)*")  # a number's name, or its place in a struct
@@ -156,6 +156,11 @@ class Source:
         if not function or others or self.path.suffix != ".cu":
             return 0, ""
         declared = set[str]().union(*(syntax.named(one.tree, one.bare) for one in self.sources))
+        for node in syntax.of_type(function, "declaration"):  # `word MACRO(...);`, after a macro
+            word, of = map(node.child_by_field_name, ("type", "declarator"))
+            named = of and text_of(of.child_by_field_name("declarator"), self.bare)
+            if word and word.type == "type_identifier" and f"{named}()" in self.macros:
+                return syntax.line_of(word), f"{text_of(word, self.bare)} is declared nowhere"
         for node in syntax.of_type(function, "identifier", ";", "ERROR"):
             name, kind = text_of(node, self.bare), node.parent.type if node.parent else ""
             number = re.fullmatch(r"\d[\w.]*", name) and kind == "init_declarator"
@@ -606,7 +611,7 @@ def read(path: Path) -> Source:
 def with_own_headers(folder: Path, text: str) -> str:
     """A text with quotes in the place of <> where a header lies in its folder, and no system has
     it; with blanks in the place of namespaces before the name of a kernel's definition, and of
-    concepts; and with the parameters of a kernel that a macro stands for."""
+    concepts; and with the parameters, or the `<<<...>>>`, of a kernel that a macro stands for."""
 
     def quoted(found: re.Match[str]) -> str:
         others = OF_CUDA.match(found[2]) or (Path("/usr/include") / found[2]).exists()
@@ -620,6 +625,9 @@ def with_own_headers(folder: Path, text: str) -> str:
         defined = rf"template\s*<[^<>;]*>\s*concept\s+{concept}\s*=(?:[^;{{}}]|\{{[^{{}}]*\}})*;"
         text = re.sub(defined, lambda found: blank(found[0]), text)
         text = re.sub(rf"(?<=[<,])(\s*)\b{concept}\s+(?=\w)", r"\1typename ", text)
+    for name in {*re.findall(r"#[ \t]*define[ \t]+(\w+)\([\w, \t]*\)[ \t]*<<<", text)}:
+        launch = rf"\b{name}[ \t]*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)(?=[ \t]*\()"
+        text = re.sub(launch, r"<<<\1>>>", text)
     return re.sub(PARAMETERS, lambda found: found[1] + whole_macro(found[2], text), text)
 
 

@@ -156,7 +156,7 @@ def joined(found: re.Match[str]) -> str:
 
 def as_cpu(program: Program, near: Sequence[Path], *options: str) -> list[str]:
     """The command by which g++ says what it reads for the CPU."""
-    flags = emulation.kernel_flags(program.signature.operation, {}, watch=True, has_ptx=True)
+    flags = emulation.kernel_flags(program.signature.operation, {"__CUDACC__": 1}, True, True)
     quoted = [word for folder in near for word in ("-iquote", str(folder))]
     return [emulation.compiler(), *flags, "-x", "c++", *quoted, "-E", *options]
 

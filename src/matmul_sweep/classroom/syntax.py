@@ -479,17 +479,16 @@ def macros(root: Node, text: str) -> dict[str, str]:
 
 
 def holds(node: Node, root: Node, text: str) -> bool:
-    """Whether the `#ifdef` and `#ifndef` around a node hold, by what the same file defines before
-    them, and `#if` of a number."""
+    """Whether the `#ifdef` and `#ifndef` around a node hold, by what CUDA and the same
+    file define before them, and `#if` of a number."""
     for one in around(node, "preproc_ifdef", "preproc_if"):
         name, otherwise = part(one, "name", text), one.child_by_field_name("alternative")
         condition = part(one, "condition", text)
         if one.type == "preproc_if" and not condition.isdecimal():
             continue
-        defined = int(condition or 0) > 0 or any(
-            part(each, "name", text) == name and each.start_byte < one.start_byte
-            for each in of_type(root, "preproc_def")
-        )
+        before = [part(each, "name", text) for each in of_type(root, "preproc_def")
+                  if each.start_byte < one.start_byte]  # fmt: skip
+        defined = int(condition or 0) > 0 or name in ("__CUDACC__", *before)
         wanted = bool(condition) or text_of(one.children[0], text) == "#ifdef"
         if otherwise and otherwise.start_byte <= node.start_byte < otherwise.end_byte:
             wanted = not wanted

@@ -82,7 +82,7 @@ from matmul_sweep.classroom.signature import (
     with_numbers,
     words_of,
 )
-from matmul_sweep.classroom.source import Source, read, with_launcher
+from matmul_sweep.classroom.source import Source, question, read, with_launcher
 from matmul_sweep.classroom.syntax import Kernel, fragment_extents, places_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -356,8 +356,8 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
             block = block if 0 < math.prod(block) <= MAXIMUM_THREADS else launch.block
             guessed = launch.guessed - {"block"}
             launch = replace(launch, block=block, possible=(), guessed=guessed)
-        elif "block" in launch.guessed and launch.block[1:] == (1, 1) and launch.program:
-            launch = replace(launch, program=launch.program.with_threads(launch.block[0]))
+        elif "block" in launch.guessed and launch.program:
+            launch = replace(launch, program=launch.program.with_threads(launch.block))
     return Program(source, kernel, signature, launch)
 
 
@@ -497,11 +497,14 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
     told_by_names &= not bench.signature.exchanged  # or else its product is in its own order
     if ours or (len(fit.signature.columns) == 3 and not told_by_names):
         return certain(ran(replace(verdict, program=fit.program, convention=told), fit))
+    words, setting = told
+    if len(fit.signature.columns) == 3:
+        rows = "and computes B·A if they are stored by rows"
+        raise question(f"{bench.program.where} is right if {words}, {rows}: which is it", setting)
     if asked := storage(bench, *told):
         raise asked
     launch = replace(bench.launch, block=fit.launch.block)
     found = ran(verdict, replace(bench, launch=launch).with_tile())
-    words, setting = told
     return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
 
 

@@ -160,6 +160,7 @@ def headline(verdict: Verdict) -> str:
         said = "is correct" + " as its program launches it" * bool(verdict.rule)
         if verdict.bench and verdict.bench.guesses_launch:
             said = "is correct if launched as guessed: its program's launch cannot be read"
+            said += verdict.program.source.host.perhaps_left_out
         return f"{kernel} {said}{', as far as the CPU reads it' * (UNLIKE in verdict.doubt)}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
@@ -193,7 +194,7 @@ def cure_of(mistake: Mistake, verdict: Verdict) -> str:
     sides = {*launch.block[:2], *(launch.tile or ())} - {EVERYTHING}
     ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
     loops = loops_around(verdict.program.kernel.node, mistake.line)
-    ends = f", and where the loop of line {line_of(loops[-1])} ends" if loops else ""
+    ends = f", and how far the loop of line {line_of(loops[-1])} goes" if loops else ""
     cure = mistake.cure if ragged else WITHOUT_EDGES.get(mistake.cure, mistake.cure)
     return cure.replace("{}", ends)
 
