@@ -22,7 +22,7 @@ from matmul_sweep.process import progress
 
 LEFT_BEHIND = {
     ".git", ".venv", ".venv-cuda12", ".whl", ".scratch", ".snakemake", "results", "published",
-    "tests", "uv.lock",
+    "tests", "uv.lock", ".hypothesis", ".pytest_cache",  # the last two change while tests run
 }  # fmt: skip
 
 # Hundreds of processes import the same modules, which nobody has compiled before.
