@@ -100,7 +100,7 @@ struct HopperShare {
             ring.set_up(Tile::warps_that_leave);
         }
         meet_cluster();  // the mbarriers of all blocks are there
-        if (threadIdx.x >= Tile::consumer_threads) {
+        if (!Tile::consumes()) {
             Tile::Registers::keep_for_producer();
             if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
         } else {

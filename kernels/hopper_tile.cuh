@@ -71,6 +71,12 @@ struct SlabRing {
         if (++stage == stages) stage = 0, round ^= 1;
     }
 
+    // This ring behind its first slabs.
+    __device__ SlabRing after(int count) const
+    {
+        return {slabs, full, empty, count % stages, count / stages % 2};
+    }
+
     __device__ int last_stage() const { return (stage + stages - 1) % stages; }
 
     // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
@@ -130,21 +136,21 @@ struct HopperTile {
     {
         constexpr int pattern = 1024;  // bytes of eight rows
         if constexpr (T::turned)
-            multiply_tiles<Input, false, true>(sums, operand(slab.b[row / 64][b_step], pattern),
-                                               operand(slab.row(0) + a_step, pattern), add);
+            multiply_tiles<Input, false, true>(sums, operand(slab.b[row / 64], b_step * 128, pattern),
+                                               operand(slab.row(0), a_step * 2, pattern), add);
         else if constexpr (b_along_k)
-            multiply_tiles<Input, false>(sums, operand(slab.row(row) + a_step, pattern),
-                                         operand(slab.row(T::tile_m) + b_step, pattern), add);
+            multiply_tiles<Input, false>(sums, operand(slab.row(row), a_step * 2, pattern),
+                                         operand(slab.row(T::tile_m), b_step * 2, pattern), add);
         else
-            multiply_tiles<Input, true>(sums, operand(&slab.a[row][a_step], pattern),
-                                        operand(slab.b[0][b_step], pattern, sizeof slab.b[0]), add);
+            multiply_tiles<Input, true>(sums, operand(slab.a[row], a_step * 2, pattern),
+                                        operand(slab.b[0], b_step * 128, pattern, sizeof slab.b[0]), add);
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
     // The block's rows of A begin at a row of the slab.
     static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
     {
-        const int group = threadIdx.x / 128;
+        const int group = of_warp(threadIdx.x / 128);
         fence_products();
 #pragma unroll
         for (int k = 0; k < tile_k; k += 16)
@@ -288,6 +294,9 @@ struct HopperTile {
     using Ring = SlabRing<Slab, T::stages>;
     using Registers = RegisterShares<consumers, T::resident>;
 
+    // Whether this warp multiplies.
+    static __device__ __forceinline__ bool consumes() { return of_warp(threadIdx.x) < consumer_threads; }
+
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
     {
@@ -296,11 +305,11 @@ struct HopperTile {
 
     // Load slabs of a tile into the first stages of a ring that nobody has used yet, whole ones: a block loads them
     // before it knows that the others of its cluster have mbarriers.
-    static __device__ __forceinline__ void load_early(Ring& ring, const Inputs& in, int2 tile, int slabs, int2 place)
+    static __device__ __forceinline__ void load_early(const Ring& ring, const Inputs& in, int2 tile, int slabs,
+                                                      int2 place)
     {
 #pragma unroll 1
-        for (int s = 0; s < slabs; s++, ring.next())
-            load<false>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, s * tile_k, place);
+        for (int s = 0; s < slabs; s++) load<false>(ring.slabs[s], ring.full[s], in, tile, s * tile_k, place);
     }
 
     // Load slabs of a tile, each as soon as its stage is empty: numbers begin + step·s for s from `first` to end - 1.
@@ -359,7 +368,7 @@ struct HopperTile {
     {
         const int2 at = quarter(tile, false);
         consume_by(ring, slabs, leave, [&](const Slab& slab, bool add) {
-            const auto rows = [&](int first, int k) { return operand(slab.row(first) + k, 1024); };
+            const auto rows = [&](int first, int k) { return operand(slab.row(first), k * 2, 1024); };
             fence_products();
 #pragma unroll
             for (int k = 0; k < tile_k; k += 16) {
@@ -487,7 +496,7 @@ struct HopperTile {
                 if constexpr (T::turned) {
 #pragma unroll
                     for (int half = 0; half < T::group / 64; half++) {
-                        const int column = T::group / 64 * __shfl_sync(0xffffffff, threadIdx.x / 128, 0) + half;
+                        const int column = T::group / 64 * of_warp(threadIdx.x / 128) + half;
                         if (first <= column && column < first + columns_of_d)
 #pragma unroll
                             for (int row = 0; row < T::tile_m; row += 64)
@@ -607,7 +616,7 @@ struct HopperTile {
         compute([&](int row, int column, auto write, int rows = 64) {
             store_band(bands, turn, out, row, column, write, rows);
         });
-        if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
+        if (consumes() && stores()) wait_until_tiles_are_read<0>();
     }
 
     // Call compute(store), which calls store(sums, tile) for each tile of a consumer.
@@ -644,8 +653,7 @@ struct HopperTile {
 
     // Fill the ring with the slabs of all tiles but the first `early` ones, and stay until its last ones are read: then
     // nobody writes to this block's shared memory any more.
-    static __device__ __forceinline__ void produce_tiles(Ring& ring, Tiles tiles, const Inputs& in, int slabs,
-                                                         int early)
+    static __device__ __forceinline__ void produce_tiles(Ring ring, Tiles tiles, const Inputs& in, int slabs, int early)
     {
         for (; tiles.more(); tiles.next(), early = 0) {
             const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
@@ -693,9 +701,9 @@ struct HopperTile {
         }
         __syncwarp();
         meet_cluster();  // the mbarriers of all blocks are there
-        if (threadIdx.x >= consumer_threads) {
+        if (!consumes()) {
             Registers::keep_for_producer();
-            if (produces()) produce_tiles(ring, tiles, in, slabs, early);
+            if (produces()) produce_tiles(ring.after(early), tiles, in, slabs, early);
         } else {
             Registers::take_for_consumer();
             const bool served = serves();
@@ -766,7 +774,7 @@ struct HopperTile {
         if (produces()) in.prefetch();
         if (threadIdx.x == 0) ring.set_up(consumer_warps);
         __syncthreads();
-        if (threadIdx.x >= consumer_threads) {
+        if (!consumes()) {
             Registers::keep_for_producer();
             if (produces()) {
                 wait_for_last_launch();

@@ -507,6 +507,16 @@ __device__ __forceinline__ bool elected()
 #endif
 }
 
+// A number that all lanes of a warp have. ptxas learns it here, and what follows from it is computed once for a warp.
+__device__ __forceinline__ int of_warp(int number)
+{
+#ifdef __CUDACC__
+    return __shfl_sync(0xffffffff, number, 0);
+#else
+    return number;
+#endif
+}
+
 // ---- Products of a warpgroup ----
 //
 // Four warps multiply 64×16 elements of A by 16×N of B, bfloat16 or half, and add to 64×N float32 sums in their
@@ -538,18 +548,18 @@ __device__ __forceinline__ bool elected()
 //             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down. Bytes lie
 //             along k in both, 128 in a row, and 32 steps further is 32 bytes further in the rows.
 
-// Where an operand lies, as the tensor cores take it. stride: bytes from one eight rows to the next.
-// leading: bytes from 64 columns of B to the next 64; A has none.
-__device__ __forceinline__ unsigned long long operand(const void* shared, int stride, int leading = 16)
+// Where an operand lies, as the tensor cores take it: `offset` bytes behind `tile`, a place that is found once for all
+// offsets. stride: bytes from one eight rows to the next. leading: bytes from 64 columns of B to the next 64; A has none.
+__device__ __forceinline__ unsigned long long operand(const void* tile, int offset, int stride, int leading = 16)
 {
 #ifdef __CUDACC__
-    const unsigned address = address_of(shared);
+    const unsigned address = address_of(tile);
 #else
-    const unsigned address = (unsigned)cuda_on_cpu::shared_address(shared, 1);
+    const unsigned address = (unsigned)cuda_on_cpu::shared_address(tile, 1);
 #endif
     constexpr unsigned long long swizzle_128_bytes = 1;
-    return (address >> 4 & 0x3FFF) | (unsigned long long)(leading >> 4) << 16 |
-           (unsigned long long)(stride >> 4) << 32 | swizzle_128_bytes << 62;
+    const unsigned low = ((address >> 4 & 0x3FFF) | leading >> 4 << 16) + (offset >> 4);
+    return low | (unsigned long long)(stride >> 4) << 32 | swizzle_128_bytes << 62;
 }
 
 __device__ __forceinline__ void fence_products()

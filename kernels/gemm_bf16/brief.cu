@@ -63,7 +63,7 @@ brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
     }
     __syncwarp();
     meet_cluster();  // the mbarriers of all blocks are there
-    if (threadIdx.x < Tile::consumer_threads) {
+    if (Tile::consumes()) {
         const bool served = Tile::serves();
         Tile::Sums sums = {};
         Tile::consume(ring, sums, slabs, [&](int stage) {
@@ -75,6 +75,7 @@ brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
         });
         Tile::store(sums, C, m, n, row, column);
     } else if (Tile::produces()) {
+        ring = ring.after(early);
         Tile::produce(ring, in, {row, column}, early, slabs, place);
         ring.wait_until_empty();
     }

@@ -70,7 +70,7 @@ roles_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
     const int slabs = Tile::slabs_of(k);
     if (threadIdx.x == 0) ring.set_up(Tile::consumer_warps);
     __syncthreads();
-    if (threadIdx.x >= Tile::consumer_threads) {
+    if (!Tile::consumes()) {
         keep_registers<40>();
         if (threadIdx.x == Tile::consumer_threads) Tile::produce(ring, {in_a, in_b}, {row, column}, 0, slabs);
     } else {

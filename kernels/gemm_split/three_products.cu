@@ -87,7 +87,7 @@ __device__ __forceinline__ void multiply(Sums& sums, const Tile::Slab& slab, int
 {
 #pragma unroll
     for (int step = 0; step < slab_steps; step += 16)
-        Tile::multiply_steps(sums, slab, threadIdx.x / 128 * 64, a + step, b + step, add || step > 0);
+        Tile::multiply_steps(sums, slab, of_warp(threadIdx.x / 128) * 64, a + step, b + step, add || step > 0);
     commit_products();
 }
 
@@ -156,7 +156,7 @@ three_products(OPERANDS)
     const int slabs = round_up(k, slab_steps * Tiling::move) / slab_steps;
     if (threadIdx.x == 0) ring.set_up(Tile::warps_that_leave);
     sync_cluster();  // the mbarriers of all blocks are there
-    if (threadIdx.x >= Tile::consumer_threads) {
+    if (!Tile::consumes()) {
         keep_registers<40>();
         if (threadIdx.x == Tile::consumer_threads) {
             wait_for_last_launch();

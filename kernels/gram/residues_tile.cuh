@@ -84,11 +84,11 @@ struct ByteTile {
     static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
-        const int row = threadIdx.x / 128 * 64;
+        const int row = of_warp(threadIdx.x / 128) * 64;
         fence_products();
 #pragma unroll
         for (int k = 0; k < tile_k; k += 32)
-            multiply_tiles(sums, operand(&slab.a[row][k], pattern), operand(&slab.b[0][k], pattern), add || k > 0);
+            multiply_tiles(sums, operand(slab.a[row], k, pattern), operand(slab.b, k, pattern), add || k > 0);
         commit_products();
     }
 
@@ -127,7 +127,7 @@ struct ByteTile {
         if (threadIdx.x == 0) ring.set_up(cluster * consumer_warps);
         sync_cluster();  // the mbarriers of both blocks are there
         Tiles tile(n, count);
-        if (threadIdx.x >= consumer_threads) {
+        if (of_warp(threadIdx.x) >= consumer_threads) {
             Registers::keep_for_producer();
             if (threadIdx.x / 32 == consumer_warps && elected())
                 for (; tile.more(); tile.next()) {
