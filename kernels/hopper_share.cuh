@@ -71,12 +71,13 @@ struct HopperShare {
             if (threadIdx.x == 0) parts[turn ^ 1] = schedule.next();
             int row_of_a = 0;
             if constexpr (T::symmetric) row_of_a = Tile::row_of_a(position(part), Tile::place_in_cluster());
-            Tile::consume(ring, sums, part.end - part.begin, leave, row_of_a);
+            Tile::consume(ring, sums, of_warp(part.end - part.begin), leave, row_of_a);
             if (schedule.leaves(part)) {
                 Stream::template leave_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule);
             } else {
                 if (part.begin > 0)
-                    Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule, part);
+                    Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags,
+                                                          of_warp(schedule.first_stretch(part)), of_warp(schedule.stretch));
                 Tile::add_d(ring, sums, in, leave);
                 store(sums, position(part));
             }

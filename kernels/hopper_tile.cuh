@@ -128,35 +128,44 @@ struct HopperTile {
     using SumsOf64 = float[(T::turned ? T::tile_m : T::tile_n) / 2];
     using Sums = SumsOf64[T::group / 64];
 
-    // Issue the product of 64 rows, from `row` on, by as many columns as sums are given, 32 sums for 64 columns: 16 steps
-    // of k, from a_step of the slab's A and b_step of its B on. Turned, of 64 columns by as many rows.
+    // Where this warpgroup's rows of a tile begin; turned, its columns.
+    static __device__ __forceinline__ int own_row() { return T::group * of_warp(threadIdx.x / 128); }
+
+    // Where in a slab lies what an instruction multiplies, at the first step of k: 64 rows, from `row` of A on, and all
+    // columns. Turned, its rows are columns of B, and its columns all rows of A.
+    struct Operands {
+        unsigned long long rows, columns;
+
+        __device__ __forceinline__ Operands(const Slab& slab, int row = own_row())
+        {
+            constexpr int pattern = 1024;  // bytes of eight rows
+            rows = T::turned ? operand(slab.b[row / 64], pattern) : operand(slab.row(row), pattern);
+            columns = T::turned  ? operand(slab.row(0), pattern)
+                      : b_along_k ? operand(slab.row(T::tile_m), pattern)
+                                  : operand(slab.b, pattern, sizeof slab.b[0]);
+        }
+    };
+
+    // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from a_step
+    // of the slab's A and b_step of its B on. half: how many 64 rows behind those of the operands.
     template <int count>
-    static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Slab& slab, int row, int a_step,
-                                                          int b_step, bool add)
+    static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Operands& of, int a_step, int b_step,
+                                                          bool add, int half = 0)
     {
-        constexpr int pattern = 1024;  // bytes of eight rows
-        if constexpr (T::turned)
-            multiply_tiles<Input, false, true>(sums, operand(slab.b[row / 64], b_step * 128, pattern),
-                                               operand(slab.row(0), a_step * 2, pattern), add);
-        else if constexpr (b_along_k)
-            multiply_tiles<Input, false>(sums, operand(slab.row(row), a_step * 2, pattern),
-                                         operand(slab.row(T::tile_m), b_step * 2, pattern), add);
-        else
-            multiply_tiles<Input, true>(sums, operand(slab.a[row], a_step * 2, pattern),
-                                        operand(slab.b[0], b_step * 128, pattern, sizeof slab.b[0]), add);
+        constexpr bool along_n = !b_along_k;  // rows of B, as it lies in memory
+        const int in_a = a_step * 2, in_b = b_step * (along_n ? 128 : 2), in_rows = half * 64 * 128;  // bytes
+        multiply_tiles<Input, along_n && !T::turned, T::turned>(sums, behind(of.rows, in_rows + (T::turned ? in_b : in_a)),
+                                                                behind(of.columns, T::turned ? in_a : in_b), add);
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
-    // The block's rows of A begin at a row of the slab.
-    static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
+    static __device__ __forceinline__ void multiply(Sums& sums, const Operands& of, bool add = true)
     {
-        const int group = of_warp(threadIdx.x / 128);
         fence_products();
 #pragma unroll
         for (int k = 0; k < tile_k; k += 16)
 #pragma unroll
-            for (int half = 0; half < T::group / 64; half++)
-                multiply_steps(sums[half], slab, row_of_a + T::group * group + 64 * half, k, k, add || k > 0);
+            for (int half = 0; half < T::group / 64; half++) multiply_steps(sums[half], of, k, k, add || k > 0, half);
         commit_products();
     }
 
@@ -323,13 +332,15 @@ struct HopperTile {
         }
     }
 
-    // Call multiply(slab, add) for the next slabs of the ring. leave(stage): tell whoever fills it that a stage is empty.
-    template <class Multiply, class Leave>
-    static __device__ __forceinline__ void consume_by(Ring& ring, int slabs, Leave leave, Multiply multiply)
+    // Call find(slab)(add) for the next slabs of the ring: what it returns multiplies a slab, whose operands find() has
+    // found while the slab comes. leave(stage): tell whoever fills it that a stage is empty.
+    template <class Find, class Leave>
+    static __device__ __forceinline__ void consume_by(Ring& ring, int slabs, Leave leave, Find find)
     {
         for (int s = 0, last = 0; s < slabs; s++, last = ring.stage, ring.next()) {
+            const auto multiply = find(ring.slabs[ring.stage]);
             wait_for_phase(ring.full[ring.stage], ring.round);
-            multiply(ring.slabs[ring.stage], s > 0);
+            multiply(s > 0);
             wait_for_products<1>();
             if (s > 0) leave(last);
         }
@@ -341,7 +352,10 @@ struct HopperTile {
     template <class Leave>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
-        consume_by(ring, slabs, leave, [&](const Slab& slab, bool add) { multiply(sums, slab, add, row_of_a); });
+        const int row = row_of_a + own_row();
+        consume_by(ring, slabs, leave, [&](const Slab& slab) {
+            return [&sums, of = Operands(slab, row)](bool add) { multiply(sums, of, add); };
+        });
     }
 
     // ---- Corners ----
@@ -349,7 +363,7 @@ struct HopperTile {
     // Whether a consumer's quarters do not lie side by side: the second consumer's of a corner.
     static __device__ __forceinline__ bool has_quarters(int2 tile)
     {
-        return is_corner(tile) && threadIdx.x >= 128;
+        return is_corner(tile) && of_warp(threadIdx.x) >= 128;
     }
 
     // Where in C they begin: the corner's own one, or that of another corner, of which three blocks have one each.
@@ -367,16 +381,19 @@ struct HopperTile {
                                                             int slabs, Leave leave)
     {
         const int2 at = quarter(tile, false);
-        consume_by(ring, slabs, leave, [&](const Slab& slab, bool add) {
-            const auto rows = [&](int first, int k) { return operand(slab.row(first), k * 2, 1024); };
-            fence_products();
+        consume_by(ring, slabs, leave, [&](const Slab& slab) {
+            const auto rows = [&](int first) { return operand(slab.row(first), 1024); };
+            return [&own, &other, corner = rows(T::tile_m + 64), across = rows(at.x - tile.x),
+                    down = rows(at.y - tile.x)](bool add) {
+                fence_products();
 #pragma unroll
-            for (int k = 0; k < tile_k; k += 16) {
-                const auto own_rows = rows(T::tile_m + 64, k);
-                multiply_tiles<Input, false>(own, own_rows, own_rows, add || k > 0);
-                multiply_tiles<Input, false>(other, rows(at.x - tile.x, k), rows(at.y - tile.x, k), add || k > 0);
-            }
-            commit_products();
+                for (int k = 0; k < tile_k; k += 16) {
+                    const auto at_k = [&](unsigned long long rows) { return behind(rows, k * 2); };
+                    multiply_tiles<Input, false>(own, at_k(corner), at_k(corner), add || k > 0);
+                    multiply_tiles<Input, false>(other, at_k(across), at_k(down), add || k > 0);
+                }
+                commit_products();
+            };
         });
     }
 
@@ -589,7 +606,7 @@ struct HopperTile {
     template <class SumsOfTile, class Use>
     static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use)
     {
-        const int own = T::group * (threadIdx.x / 128);
+        const int own = own_row();
         if constexpr (T::turned) {
 #pragma unroll
             for (int half = 0; half < T::group / 64; half++)
@@ -668,7 +685,7 @@ struct HopperTile {
     static __device__ __forceinline__ void compute_tile(Ring& ring, const Tiles& tiles, Sums& sums, int slabs,
                                                         const Inputs& in, Leave leave, Store store)
     {
-        const int2 tile = tiles.first;
+        const int2 tile = {of_warp(tiles.first.x), of_warp(tiles.first.y)};
         if constexpr (T::corners)
             if (has_quarters(tile)) {
                 SumsOfQuarter own, other;

@@ -548,18 +548,24 @@ __device__ __forceinline__ int of_warp(int number)
 //             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down. Bytes lie
 //             along k in both, 128 in a row, and 32 steps further is 32 bytes further in the rows.
 
-// Where an operand lies, as the tensor cores take it: `offset` bytes behind `tile`, a place that is found once for all
-// offsets. stride: bytes from one eight rows to the next. leading: bytes from 64 columns of B to the next 64; A has none.
-__device__ __forceinline__ unsigned long long operand(const void* tile, int offset, int stride, int leading = 16)
+// Where an operand lies, as the tensor cores take it. stride: bytes from one eight rows to the next.
+// leading: bytes from 64 columns of B to the next 64; A has none.
+__device__ __forceinline__ unsigned long long operand(const void* shared, int stride, int leading = 16)
 {
 #ifdef __CUDACC__
-    const unsigned address = address_of(tile);
+    const unsigned address = address_of(shared);
 #else
-    const unsigned address = (unsigned)cuda_on_cpu::shared_address(tile, 1);
+    const unsigned address = (unsigned)cuda_on_cpu::shared_address(shared, 1);
 #endif
     constexpr unsigned long long swizzle_128_bytes = 1;
-    const unsigned low = ((address >> 4 & 0x3FFF) | leading >> 4 << 16) + (offset >> 4);
-    return low | (unsigned long long)(stride >> 4) << 32 | swizzle_128_bytes << 62;
+    return (address >> 4 & 0x3FFF) | (unsigned long long)(leading >> 4) << 16 |
+           (unsigned long long)(stride >> 4) << 32 | swizzle_128_bytes << 62;
+}
+
+// An operand that lies so many bytes behind another one: an addition, where operand() takes five instructions.
+__device__ __forceinline__ unsigned long long behind(unsigned long long operand, int bytes)
+{
+    return operand >> 32 << 32 | ((unsigned)operand + (bytes >> 4));
 }
 
 __device__ __forceinline__ void fence_products()

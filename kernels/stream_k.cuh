@@ -228,13 +228,12 @@ struct StreamK {
         announce<S>(&flags[S::place(schedule.stretch)]);
     }
 
-    // Add to a thread's sums of a part what earlier stretches have left of its tile, always in the same order.
+    // Add to a thread's sums of a part what stretches from `first` to before `own` have left of its tile, always in the
+    // same order.
     template <int count, class Number, int size>
     static __device__ __forceinline__ void add_left_sums(Number* sums, const Number (*partial_sums)[size],
-                                                         unsigned* flags, const Schedule& schedule,
-                                                         const Part& part)
+                                                         unsigned* flags, int first, int own)
     {
-        const int first = schedule.first_stretch(part), own = schedule.stretch;
         wait_for_sums<S::threads, S>(flags, S::place(first), S::place(own - 1), S::cluster);
         for (int stretch = first; stretch < own; stretch++)
             add_sums<count>(sums, partial_sums[S::place(stretch)]);

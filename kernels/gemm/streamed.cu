@@ -150,7 +150,8 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
     if (schedule.leaves(part)) {
         Stream::leave_sums<count>(&results[0][0], partial_sums, flags, schedule);
     } else {
-        Stream::add_left_sums<count>(&results[0][0], partial_sums, flags, schedule, part);
+        Stream::add_left_sums<count>(&results[0][0], partial_sums, flags, schedule.first_stretch(part),
+                                     schedule.stretch);
         const int2 at = corner(part, m, n);
         Block::store<vectors>(results, C, m, n, at.x, at.y, (float*)memory);
     }

@@ -83,11 +83,11 @@ split_factors(OPERANDS)
 }
 
 // sums += a·b of a slab: `a` and `b` are the first steps of its highs or lows.
-__device__ __forceinline__ void multiply(Sums& sums, const Tile::Slab& slab, int a, int b, bool add)
+__device__ __forceinline__ void multiply(Sums& sums, const Tile::Operands& of, int a, int b, bool add)
 {
 #pragma unroll
     for (int step = 0; step < slab_steps; step += 16)
-        Tile::multiply_steps(sums, slab, of_warp(threadIdx.x / 128) * 64, a + step, b + step, add || step > 0);
+        Tile::multiply_steps(sums, of, a + step, b + step, add || step > 0);
     commit_products();
 }
 
@@ -96,17 +96,18 @@ template <class Leave>
 __device__ __forceinline__ void consume(Tile::Ring& ring, Sums& total, Sums& low, int slabs, Leave leave)
 {
     constexpr int highs = 0, lows = slab_steps;
+    const int row = Tile::own_row();
     Sums high;
     // <report three_products>
     for (int s = 0; s < slabs; s += Tiling::move) {
 #pragma unroll
         for (int i = 0; i < Tiling::move; i++, ring.next()) {
-            const Tile::Slab& slab = ring.slabs[ring.stage];
+            const Tile::Operands of(ring.slabs[ring.stage], row);
             wait_for_phase(ring.full[ring.stage], ring.round);
             fence_products();
-            multiply(high, slab, highs, highs, i > 0);
-            multiply(low, slab, highs, lows, true);
-            multiply(low, slab, lows, highs, true);
+            multiply(high, of, highs, highs, i > 0);
+            multiply(low, of, highs, lows, true);
+            multiply(low, of, lows, highs, true);
             wait_for_products<2>();  // the last two
             if (s + i > 0) leave(ring.last_stage());
         }

@@ -85,10 +85,10 @@ struct ByteTile {
     {
         constexpr int pattern = 1024;  // bytes of eight rows
         const int row = of_warp(threadIdx.x / 128) * 64;
+        const auto rows = operand(slab.a[row], pattern), columns = operand(slab.b, pattern);
         fence_products();
 #pragma unroll
-        for (int k = 0; k < tile_k; k += 32)
-            multiply_tiles(sums, operand(slab.a[row], k, pattern), operand(slab.b, k, pattern), add || k > 0);
+        for (int k = 0; k < tile_k; k += 32) multiply_tiles(sums, behind(rows, k), behind(columns, k), add || k > 0);
         commit_products();
     }
 

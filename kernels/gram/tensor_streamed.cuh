@@ -59,7 +59,8 @@ struct StreamedGram {
         if (schedule.leaves(part)) {
             Stream::template leave_sums<count>(&sums[0][0][0], left.partial_sums, left.flags, schedule);
         } else {
-            Stream::template add_left_sums<count>(&sums[0][0][0], left.partial_sums, left.flags, schedule, part);
+            Stream::template add_left_sums<count>(&sums[0][0][0], left.partial_sums, left.flags,
+                                                  schedule.first_stretch(part), schedule.stretch);
             const int2 at = tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
             const int row = at.x * T::tile, col = at.y * T::tile;
             if constexpr (pairs)  // store_rows would change ptxas's order of the loops for pairs, 10% at 4096
