@@ -137,7 +137,7 @@ __device__ __forceinline__ void finish(Sums& sums, float* C, const Factors& of, 
     const Lane lane = {row + thread / 4, tile.y + thread % 4 * 2};
     unsigned long long doubtful = 0;
     if (anything_lost(of, row, tile.y, Tiling::tile_n)) doubtful = doubts(sums, of, lane);
-    const int count = doubts_of_warp(doubtful);
+    const int count = of_warp(doubts_of_warp(doubtful));
     if (count > few_doubts) compute(sums, of, lane);
     else unscale(sums, of, lane);
 #pragma unroll
