@@ -75,9 +75,9 @@ struct HopperShare {
             if (schedule.leaves(part)) {
                 Stream::template leave_sums<count>(&sums[0][0], left.partial_sums, left.flags, schedule);
             } else {
+                const int first = of_warp(schedule.first_stretch(part)), own = of_warp(schedule.stretch);
                 if (part.begin > 0)
-                    Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags,
-                                                          of_warp(schedule.first_stretch(part)), of_warp(schedule.stretch));
+                    Stream::template add_left_sums<count>(&sums[0][0], left.partial_sums, left.flags, first, own);
                 Tile::add_d(ring, sums, in, leave);
                 store(sums, position(part));
             }

@@ -138,24 +138,24 @@ struct HopperTile {
 
         __device__ __forceinline__ Operands(const Slab& slab, int row = own_row())
         {
-            constexpr int pattern = 1024;  // bytes of eight rows
-            rows = T::turned ? operand(slab.b[row / 64], pattern) : operand(slab.row(row), pattern);
-            columns = T::turned  ? operand(slab.row(0), pattern)
-                      : b_along_k ? operand(slab.row(T::tile_m), pattern)
-                                  : operand(slab.b, pattern, sizeof slab.b[0]);
+            rows = T::turned ? operand(slab.b[row / 64]) : operand(slab.row(row));
+            columns = T::turned  ? operand(slab.row(0))
+                      : b_along_k ? operand(slab.row(T::tile_m))
+                                  : operand(slab.b, sizeof slab.b[0]);
         }
     };
 
-    // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from a_step
-    // of the slab's A and b_step of its B on. half: how many 64 rows behind those of the operands.
+    // Issue the product of 64 rows by as many columns as sums are given, 32 sums for 64 columns: 16 steps of k, from
+    // a_step of the slab's A and b_step of its B on. half: so many times 64 rows behind those of the operands.
     template <int count>
-    static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Operands& of, int a_step, int b_step,
-                                                          bool add, int half = 0)
+    static __device__ __forceinline__ void multiply_steps(float (&sums)[count], const Operands& of, int a_step,
+                                                          int b_step, bool add, int half = 0)
     {
         constexpr bool along_n = !b_along_k;  // rows of B, as it lies in memory
-        const int in_a = a_step * 2, in_b = b_step * (along_n ? 128 : 2), in_rows = half * 64 * 128;  // bytes
-        multiply_tiles<Input, along_n && !T::turned, T::turned>(sums, behind(of.rows, in_rows + (T::turned ? in_b : in_a)),
-                                                                behind(of.columns, T::turned ? in_a : in_b), add);
+        const int in_a = a_step * 2, in_b = b_step * (along_n ? 128 : 2);  // bytes
+        const auto rows = behind(of.rows, half * 64 * 128 + (T::turned ? in_b : in_a));
+        const auto columns = behind(of.columns, T::turned ? in_a : in_b);
+        multiply_tiles<Input, along_n && !T::turned, T::turned>(sums, rows, columns, add);
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
@@ -382,7 +382,7 @@ struct HopperTile {
     {
         const int2 at = quarter(tile, false);
         consume_by(ring, slabs, leave, [&](const Slab& slab) {
-            const auto rows = [&](int first) { return operand(slab.row(first), 1024); };
+            const auto rows = [&](int first) { return operand(slab.row(first)); };
             return [&own, &other, corner = rows(T::tile_m + 64), across = rows(at.x - tile.x),
                     down = rows(at.y - tile.x)](bool add) {
                 fence_products();

@@ -507,7 +507,8 @@ __device__ __forceinline__ bool elected()
 #endif
 }
 
-// A number that all lanes of a warp have. ptxas learns it here, and what follows from it is computed once for a warp.
+// A number that all lanes of a warp have. ptxas learns it here, and computes once for the warp what follows from it, where
+// else 32 lanes do: operands of the tensor cores, above all. Branches have to follow from such numbers too.
 __device__ __forceinline__ int of_warp(int number)
 {
 #ifdef __CUDACC__
@@ -548,18 +549,17 @@ __device__ __forceinline__ int of_warp(int number)
 //             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down. Bytes lie
 //             along k in both, 128 in a row, and 32 steps further is 32 bytes further in the rows.
 
-// Where an operand lies, as the tensor cores take it. stride: bytes from one eight rows to the next.
-// leading: bytes from 64 columns of B to the next 64; A has none.
-__device__ __forceinline__ unsigned long long operand(const void* shared, int stride, int leading = 16)
+// Where an operand lies, as the tensor cores take it. leading: bytes from 64 columns of B to the next 64; A has none.
+__device__ __forceinline__ unsigned long long operand(const void* shared, int leading = 16)
 {
+    constexpr unsigned long long stride = 1024, swizzle_128_bytes = 1;
 #ifdef __CUDACC__
     const unsigned address = address_of(shared);
 #else
     const unsigned address = (unsigned)cuda_on_cpu::shared_address(shared, 1);
 #endif
-    constexpr unsigned long long swizzle_128_bytes = 1;
-    return (address >> 4 & 0x3FFF) | (unsigned long long)(leading >> 4) << 16 |
-           (unsigned long long)(stride >> 4) << 32 | swizzle_128_bytes << 62;
+    return (address >> 4 & 0x3FFF) | (unsigned long long)(leading >> 4) << 16 | stride >> 4 << 32 |
+           swizzle_128_bytes << 62;
 }
 
 // An operand that lies so many bytes behind another one: an addition, where operand() takes five instructions.

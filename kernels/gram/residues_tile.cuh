@@ -81,7 +81,8 @@ struct ByteTile {
         load_tile_to_blocks(slab.b[part], planes, full, tile.plane, tile.column + part, k, 3);
     }
 
-    static __device__ __forceinline__ void multiply(Sums& sums, unsigned long long rows, unsigned long long columns, bool add)
+    static __device__ __forceinline__ void multiply(Sums& sums, unsigned long long rows, unsigned long long columns,
+                                                    bool add)
     {
         fence_products();
 #pragma unroll
@@ -93,7 +94,6 @@ struct ByteTile {
     template <class Fold>
     static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Fold fold)
     {
-        constexpr int pattern = 1024;  // bytes of eight rows
         const int row = of_warp(threadIdx.x / 128) * 64;
         const auto leave = [&](int stage) {
             if (threadIdx.x % 32 < cluster) arrive_in_block(ring.empty[stage], threadIdx.x % 32);
@@ -102,7 +102,7 @@ struct ByteTile {
             const int end = min(begin + T::portion, slabs);
             for (int s = begin; s < end; s++, ring.next()) {
                 const Slab& slab = ring.slabs[ring.stage];
-                const auto rows = operand(slab.a[row], pattern), columns = operand(slab.b, pattern);
+                const auto rows = operand(slab.a[row]), columns = operand(slab.b);
                 wait_for_phase(ring.full[ring.stage], ring.round);
                 multiply(sums, rows, columns, s > 0);
                 wait_for_products<1>();

@@ -69,7 +69,7 @@ exchange(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int m
             fence_products();
 #pragma unroll
             for (int step = 0; step < 4; step++)
-                multiply_registers<__nv_bfloat16, true>(sums, a[step], operand(memory.ring[stage].b[16 * step], 1024), true);
+                multiply_registers<__nv_bfloat16, true>(sums, a[step], operand(memory.ring[stage].b[16 * step]), true);
             commit_products();
             wait_for_products<0>();
             sync_at_barrier(1, 128);  // until the stage is read

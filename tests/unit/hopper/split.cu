@@ -49,8 +49,8 @@ extern "C" __global__ void __launch_bounds__(128) split(OPERANDS)
         wait_for_phase(full, start / 64 % 2);
         fence_products();
         const auto add = [&](float (&sums)[32], int a, int b, int step, bool more) {
-            multiply_tiles<__half, true>(sums, operand(&parts[a][0][16 * step], 1024),
-                                         operand(parts[2 + b][16 * step], 1024), more);
+            multiply_tiles<__half, true>(sums, operand(&parts[a][0][16 * step]),
+                                         operand(parts[2 + b][16 * step]), more);
         };
 #pragma unroll
         for (int step = 0; step < 4; step++) {

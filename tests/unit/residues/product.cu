@@ -10,7 +10,7 @@ extern "C" __global__ void f(const double* A, double* C, int m, int n)
     int sums[64];
     fence_products();
     for (int k = 0; k < 128; k += 32)
-        multiply_tiles(sums, operand(&rows[0][k], 1024), operand(&rows[64][k], 1024), k > 0);
+        multiply_tiles(sums, operand(&rows[0][k]), operand(&rows[64][k]), k > 0);
     commit_products();
     wait_for_products<0>();
     const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
