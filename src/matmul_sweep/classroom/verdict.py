@@ -287,8 +287,8 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
         raise broken_at(source, kernel.line, f"; a brace of {kernel.name} is never closed")
     of_name = [one for one in syntax.kernels(source.tree, source.bare) if one.name == kernel.name]
     if twin := next((one for one in of_name if one.scope != kernel.scope), None):
-        two = f"lines {twin.line} and {kernel.line} have kernels called {kernel.name}"
-        raise UserError(f"{source.path}: {two}: give one another name, also where it is launched")
+        twins = f"lines {twin.line} and {kernel.line} have kernels called {kernel.name}"
+        raise UserError(f"{source.path}: {twins}: give one another name, also where it is launched")
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
