@@ -460,8 +460,8 @@ void go(float* A, float* B, float* C, int n)
         "for (int t = 0; t < 1; t += 1) {\nadd(&sum, &A[i * n + p], B[i * n + j]); }"), "",
         "f is not correct: wrong(?!(?s:.*)t is of int)"),
     "a side that a function of the program pads": (
-        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int y)"
-        "{ int n; n = x; if (y > x) n = y; int t = n / 8 + (n % 8 == 0 ? 0 : 1); n = t * 8; return n; }"
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int"
+        " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 == 0 ? 0 : 1); n = t * 8; return n;}"
         "int main() { int *a, x, y; int n = side(a, x, y);"
         "f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }", "",
         "f is correct(?s:.*)multiples of 8 only"),

@@ -158,8 +158,10 @@ class FileLaunch:
         begins = set_to[1] if set_to else self.source.constants_of(self.function).get(text, "")
         names = re.findall(r"[A-Za-z_][\w.>-]*\b(?!\s*\()", begins)
         free = [one for one in names if one not in self.source.names]
-        values = [Host(self.source, self.kernel, dict.fromkeys(free, size)).read(begins, self.function)
-                  for size in OTHERS if free]  # fmt: skip
+        hosts = (
+            Host(self.source, self.kernel, dict.fromkeys(free, size)) for size in OTHERS if free
+        )
+        values = [one.read(begins, self.function) for one in hosts]
         whole = [one for one in values if isinstance(one, int)]
         return math.gcd(*whole) if values and len(whole) == len(values) else 1
 
