@@ -461,7 +461,7 @@ void go(float* A, float* B, float* C, int n)
         "f is not correct: wrong(?!(?s:.*)t is of int)"),
     "a side that a function of the program pads": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int"
-        " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 == 0 ? 0 : 1); n = t * 8; return n;}"
+        " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 > 0); n = t * 8; return n; }"
         "int main() { int *a, x, y; int n = side(a, x, y);"
         "f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }", "",
         "f is correct(?s:.*)multiples of 8 only"),
