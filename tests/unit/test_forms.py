@@ -449,6 +449,22 @@ void go(float* A, float* B, float* C, int n)
     "whole numbers beside another mistake": (
         kernel(n="n + 1").replace("float sum", "int sum"), "",
         "f is not correct: out of bounds(?s:.*)Also: wrong result in line 5(?s:.*)sum is of int"),
+    "whole numbers where a multiple is in bounds": (
+        kernel().replace("float sum", "int sum").replace("    if (i >= n || j >= n) return;\n", "")
+        .replace("sum += float(A", "{ float x = A").replace("float(B", "B").replace(
+        "]) * B", "], y = B").replace("j]);", "j]; sum += x * y; }"), "",
+        "f is not correct: out of bounds(?s:.*)Also: wrong result in line 4, at 16x"),
+    "a counter before an address": (
+        "__device__ void add(float* sum, const float* a, float b) { *sum += *a * b; }\n"
+        + kernel().replace("sum += float(A[i * n + p]) * float(B[p * n + j]);",
+        "for (int t = 0; t < 1; t += 1) {\nadd(&sum, &A[i * n + p], B[i * n + j]); }"), "",
+        "f is not correct: wrong(?!(?s:.*)t is of int)"),
+    "a side that a function of the program pads": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int"
+        " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 > 0); n = t * 8; return n; }"
+        "int main() { int *a, x, y; int n = side(a, x, y);"
+        "f<<<dim3(n / 8, n / 8), dim3(8, 8)>>>(0, 0, 0, n); }", "",
+        "f is correct(?s:.*)multiples of 8 only"),
     "constants of a struct in the grid": (
         "struct Own { static constexpr int T = 4; static constexpr int SIDE = 2 * T; };\n"
         + kernel() + "#define UP(a, b) (((a) + (b)-1) / (b))\nvoid go(float* A, float* C, int n) {"
@@ -1046,6 +1062,9 @@ READ |= {
 }  # fmt: skip
 
 QUESTIONS = {
+    "a kernel in each of two namespaces": (
+        f"namespace one {{ {kernel()} }}\nnamespace two {{ {kernel()} }}",
+        "lines 1 and 10 have kernels called f: give one another name"),
     "sizes behind a pointer": (
         "struct Sizes { int u, v, w, x; };\n" + kernel(f"{MATRICES}, Sizes* d", "A[i * d->u + p]",
         "B[p * d->v + j]", "C[i * d->v + j + 0 * d->x]", "d->w", "d->v", "d->u"),

@@ -158,10 +158,14 @@ class FileLaunch:
         begins = set_to[1] if set_to else self.source.constants_of(self.function).get(text, "")
         names = re.findall(r"[A-Za-z_][\w.>-]*\b(?!\s*\()", begins)
         free = [one for one in names if one not in self.source.names]
-        values = [Host(self.source, self.kernel, {one: size}).read(begins, self.function)
-                  for one in free[:1] for size in OTHERS]  # fmt: skip
-        whole = [one for one in values if isinstance(one, int)]
-        return math.gcd(*whole) if values and len(whole) == len(values) else 1
+        for sides in filter(None, (free[:1], free)):
+            given = (dict.fromkeys(sides, size) for size in OTHERS)
+            hosts = (Host(self.source, self.kernel, own) for own in given)
+            values = [one.read(begins, self.function) for one in hosts]
+            whole = [one for one in values if isinstance(one, int)]
+            if len(whole) == len(values):
+                return math.gcd(*whole)
+        return 1
 
     @property
     def refuses_unknown(self) -> bool:

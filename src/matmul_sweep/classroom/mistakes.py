@@ -322,7 +322,7 @@ class Teller:
             yield self.made("wrong result", line, what, "take % out")
         a, b = map(self.name_of, "AB")
         either = f"{re.escape(a)}|{re.escape(b)}"
-        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;=]*\b(?:{either})\s*\["
+        taken = rf"\b(\w+)\s*(?:\[[^;=]*\])?\s*\+?=(?!=)[^;={{}}]*\b(?:{either})\s*\["
         floats = not self.program.signature.operation.dtype.startswith("int")
         for name in dict.fromkeys(re.findall(taken, self.program.kernel.body) if floats else ()):
             if line := self.body_line(rf"\bint\s+(?:[^;(){{]*,\s*)?{name}\s*[\[=;,]"):

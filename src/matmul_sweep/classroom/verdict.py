@@ -285,6 +285,10 @@ def refuse_form(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> 
     of two matrices."""
     if re.search(r"\bmain\s*\([^;{}]*\)\s*\{", kernel.body):
         raise broken_at(source, kernel.line, f"; a brace of {kernel.name} is never closed")
+    of_name = [one for one in syntax.kernels(source.tree, source.bare) if one.name == kernel.name]
+    if twin := next((one for one in of_name if one.scope != kernel.scope), None):
+        twins = f"lines {twin.line} and {kernel.line} have kernels called {kernel.name}"
+        raise UserError(f"{source.path}: {twins}: give one another name, also where it is launched")
     if "<<<" in kernel.body:
         alone = f"{kernel.name} launches kernels itself, which a trial on the CPU cannot"
         raise UserError(f"{source.path}: {alone}; try those that it launches")
@@ -654,7 +658,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     by_text = [one for run in off[:1] for one in Teller(run, program).by_text()]
     first = [worst, *(one for one in by_text if one.line != worst.line)]
     told = sorted(first, key=lambda one: one.kind in FOLLOWS)
-    told += (one for one in ordered if worth_telling(one, worst))
+    apart = [one for one in ordered if worth_telling(one, worst)]
+    sums = [one for one in (*told, *apart) if one.kind.startswith("wrong result")]
+    told += (one for one in apart if one not in sums[1:])
     right_there = bench.seed is None and own and worst.run.shape != own and shapes.get(own)
     at_own = own and right_there and bench.launch.grid_of_file(own) and bench.reaches(own)
     rule = "" if by_rows else rule_of(shapes, bench) or RIGHT_AT_OWN * bool(at_own)
@@ -739,12 +745,15 @@ def pictured(wrong: Sequence[Run]) -> Run | None:
 
 
 def worth_telling(other: Mistake, worst: Mistake) -> bool:
-    """Whether a further mistake may be one of its own: a wrong C mostly follows from the worst."""
+    """Whether a further mistake may be one of its own: a wrong C mostly follows from another one of
+    the same launch."""
     follows = other.line == worst.line and (worst.kind, other.kind) in (
         ("out of bounds", "race"),
         ("missing barrier", "uninitialised shared memory"),
     )
-    return not other.kind.startswith(("wrong result", worst.kind)) and not follows
+    of_another = worst.kind.startswith("wrong") or other.run.mistaken
+    follows |= other.kind.startswith("wrong result") and bool(of_another)
+    return not other.kind.startswith(worst.kind) and not follows
 
 
 def smallest(
