@@ -732,6 +732,14 @@ VERDICTS |= {
         rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
         "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
         "; }", "", "f is not correct: sizes exchanged(?s:.*)passes M, K, N for m, n, k"),
+    "numbers in another order, with a grid that cannot be read": (
+        rectangular() + "void go(float* A, float* B, float* C, int M, int N, int K) { dim3 g = pick"
+        "(M); f<<<g, dim3(16, 16)>>>(A, B, C, M, K, N); }", "",
+        "f is correct if launched as guessed(?s:.*)passes M, K, N for m, n, k"),
+    "a grid for the turned C of one size": (
+        rectangular() + "void go(float* A, int m, int n, int k, dim3 g) { f<<<g, dim3(16, 16)>>>(A,"
+        " A, A, m, n, k); }\nint main() { int M = 300, N = 200, K = 100; go(0, M, N, K, dim3(M / 16"
+        " + 1, N / 16 + 1)); }", "", "f is not correct: grid exchanged"),
     "a block as large as C": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",

@@ -16,6 +16,7 @@ SQUARE, ANY = KERNEL.format(numbers="int n"), KERNEL.format(numbers="int m, int 
 TEMPLATE = f"template <int T> {SQUARE}"
 CEIL = "int ceil(int a, int b) { return (a + b - 1) / b; }\n"
 OTHER = SQUARE.replace("f(", "g(")
+OBJECT = "struct Go { int t; dim3 g; void run(int n) { f<<<g, t>>>(0, 0, 0, n); } };\n"
 GO = "void go(float* a, float* b, float* c, int m, int n, int k) "
 
 
@@ -75,6 +76,9 @@ LAUNCHES = {
         "struct Trial { Kernel one; dim3 block; };\nvoid go(Trial t, int n) "
         "{ t.one<<<n / t.block.x, t.block>>>(0, 0, 0, n); }\n"
         + main("Trial t = {f, dim3(4, 2)}; go(t, n);"), 9, "2 of 4x2"),
+    "a function of an object that is made for it": (
+        OBJECT + main("Go{8, dim3(n / 8)}.run(n);"), 64, "8 of 8"),
+    "a function of an object": (OBJECT + main("Go go = {8, n / 8}; go.run(n);"), 64, "8 of 8"),
     "a list that grows": (
         TEMPLATE + "int main() { int n = 9; std::vector<Kernel> all; all.push_back({\"f\", f<8>});"
         " for (auto& one : all) one.kernel<<<n, 8>>>(0, 0, 0, n); }", 9, "9 of 8"),

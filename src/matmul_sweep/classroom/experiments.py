@@ -629,10 +629,10 @@ class Bench:
         bench = replace(self, launch=replace(self.launch, mended=cut))
         guess = self.launch.blocks or "grid" in self.launch.guessed
         for run in (run for run in runs if run.sampled and not guess):
-            if self.launch.at(run.shape) != bench.launch.at(run.shape):
-                yield replace(bench.run(run.shape), launched=run.launched)
-            elif run.shape.operations < MOST and not self.covers(run.shape):
+            if run.shape.operations < MOST and not self.covers(run.shape):
                 yield self.run(run.shape, run.launched.grid, whole=True)
+            elif self.launch.at(run.shape) != bench.launch.at(run.shape):
+                yield replace(bench.run(run.shape), launched=run.launched)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
