@@ -218,7 +218,8 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         + "void go(int m, int n, int k, int t) { f<<<1, t>>>(0, 0, 0, m, n, k); }", "block=8",
         "f is correct(?s:.*)One block of 8×1 threads, because"),
     "a C that every thread computes": (
-        BY_ONE_THREAD, "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
+        BY_ONE_THREAD, "block=8",
+        "f is not correct: race(?s:.*)seem to write the same(?s:.*)In all: C has the right values in"),
     "a C that the kernel clears": (
         kernel(k="n + 1").replace("float sum = 0", "C[i * n + j] = 0").replace("sum +=",
         "C[i * n + j] +=").replace("C[i * n + j] = sum;", ""), "",
@@ -599,7 +600,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct as its program launches it"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
-    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)32x128x128 is M_GLOBAL = 32"),
+    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)mma takes floats as tf32"),
     "one instruction without a loop": (
         TF32.replace("for (int p = 0; p < k; p += 8)", "int p = 0;").split("void go")[0]
         + "void go(float* A, float* B, float* C) { f<<<1, 32>>>(A, B, C, 16, 16, 8); }\n"
@@ -663,8 +664,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         a="A[i * ldb + p]", b="t_B[p * ldc + j]", c="C[i * ldc + j]", m="lda", n="ldc", k="ldb"),
         "", r"f is correct(?s:.*)\(m=lda n=ldc k=ldb\)"),
     "a part that the file leaves out": (
-        f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
-        "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
+        f"#ifndef FAST\n#define FAST 0\n#endif\n#if defined(FAST) && FAST\n{kernel()}#endif\n", "",
+        "does not compile: line 4: it leaves f out; if another file .* instance FAST=1\n"),
     "square products by columns, of which one has a name for the place in C": (
         "".join(kernel(a="A[i + p * n]", b="B[p + j * n]", c=c, name=name) for name, c in (
             ("f", "C[i + j * n]"), ("g", "int at = i + j * n; C[at]"))), "",
@@ -760,7 +761,7 @@ VERDICTS |= {
         + "void go(float* A, float* B, float* C, int n) "
         "{ f<1><<<dim3(n / 8 + 1, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); }", "", "f is correct"),
     "a condition of C++20": (
-        "template <int S> requires (S > 1)\n" + kernel(), "", "it is C\\+\\+20, and a trial reads"),
+        "template <int S> requires (S > 1)\n" + kernel(), "", "it needs nvcc -std=c\\+\\+20, and a trial"),
     "sizes that a macro of the program pads": (
         "#define PAD(x, y) ((x) % (y) ? ((x) / (y) + 1) * (y) : (x))\n" + kernel().replace(
         "if (i >= n || j >= n) return;", "") + "template <int T = 8> void go(float* A, float* B, "

@@ -144,7 +144,7 @@ VERDICTS |= {
                                "race(?s:.*)or add with atomicAdd"),
     "one side for the other": (ANYHOW, "blockDim.y", "blockDim.x",
         "f is correct(?s:.*)not square it is wrong: elements not written"),
-    "no launch": ("// try: block=16x16\n" + KERNEL, "", "", r"; no launch in the file\.\n"),
+    "no launch": ("// try: block=16x16\n" + KERNEL + "void f() {}", "", "", r"; no launch in the file\.\n"),
     "wrong everywhere": (KERNEL, "float s = 0", "float s = 1",
                          "In all: it is wrong at every shape that was tried"),
     "sums of halves": (IN_16_BITS, "", "", r"f is correct(?s:.*)remark: it computes in float16"),

@@ -359,6 +359,12 @@ class Bench:
         return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
+    def cuts(self) -> bool:
+        """Whether tensor cores get floats as they are, of which they ignore the lower bits."""
+        converts = re.search(r"_to_tf32\b|\bcvt\.\w+\.tf32", self.program.code)
+        return self.rounds_to == "tf32" and not converts
+
+    @property
     def rounding(self) -> float:
         """By what sums in C's own 16 bits are off, or those of the kernel's arithmetic in the bits
         of A and B."""

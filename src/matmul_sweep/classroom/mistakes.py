@@ -271,8 +271,11 @@ class Teller:
         did = "wrote" if first == "write" else "read"
         of = "another block" if finding["blocks_ago"] else "the same block"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
-        cure = self.cure_of_race(finding)
-        return self.made("race", line, f"{what} (line {other})" if other else what, cure)
+        what += f" (line {other})" if other else ""
+        run, cure = self.run, self.cure_of_race(finding)
+        if first == second and line == other and run.result.ended and not run.wrong.any():
+            what += "; C is right, as both seem to write the same: harmless, but work done twice"
+        return self.made("race", line, what, cure)
 
     def cure_of_race(self, finding: Mapping[str, Any]) -> str:
         """Who should write an element, by what its writers have in common."""
