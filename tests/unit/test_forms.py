@@ -219,7 +219,7 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         "f is correct(?s:.*)One block of 8×1 threads, because"),
     "a C that every thread computes": (
         BY_ONE_THREAD, "block=8",
-        "f is not correct: race(?s:.*)seem to write the same(?s:.*)In all: C has the right values in"),
+        "f is not correct: race(?s:.*)write the same(?s:.*)In all: C has the right values in"),
     "a C that the kernel clears": (
         kernel(k="n + 1").replace("float sum = 0", "C[i * n + j] = 0").replace("sum +=",
         "C[i * n + j] +=").replace("C[i * n + j] = sum;", ""), "",
@@ -600,7 +600,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct as its program launches it"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
-    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)mma takes floats as tf32"),
+    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)mma cuts the lower bits"),
     "one instruction without a loop": (
         TF32.replace("for (int p = 0; p < k; p += 8)", "int p = 0;").split("void go")[0]
         + "void go(float* A, float* B, float* C) { f<<<1, 32>>>(A, B, C, 16, 16, 8); }\n"
@@ -622,7 +622,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "shared=256", "f is correct"),
     "lengths of columns": (rectangular(
         parameters=f"{SHAPE}, int lda, int ldb, int ldc", a="A[i + p * lda]", b="B[p + j * ldb]",
-        c="C[i + j * ldc]"), "", r"f is correct(?s:.*)\(order=columns\)"),
+        c="C[i + j * m]"), "", r"f is correct(?s:.*)\(order=columns\)(?s:.*)it never uses ldc"),
     "said to be by columns": (rectangular(**BY_COLUMNS), "order=columns",
                               "f is correct(?!(?s:.*)order=)"),
     "a C that is taken for a vector": (kernel(c="C[i]"), "", "f is not correct"),
@@ -761,7 +761,7 @@ VERDICTS |= {
         + "void go(float* A, float* B, float* C, int n) "
         "{ f<1><<<dim3(n / 8 + 1, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); }", "", "f is correct"),
     "a condition of C++20": (
-        "template <int S> requires (S > 1)\n" + kernel(), "", "it needs nvcc -std=c\\+\\+20, and a trial"),
+        "template <int S> requires (S > 1)\n" + kernel(), "", "needs nvcc -std=c\\+\\+20, and"),
     "sizes that a macro of the program pads": (
         "#define PAD(x, y) ((x) % (y) ? ((x) / (y) + 1) * (y) : (x))\n" + kernel().replace(
         "if (i >= n || j >= n) return;", "") + "template <int T = 8> void go(float* A, float* B, "

@@ -30,7 +30,7 @@ from matmul_sweep.classroom.launching import (
     Launch,
 )
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.signature import Signature, small_sizes
+from matmul_sweep.classroom.signature import ROW_LENGTH, Signature, small_sizes, words_of
 from matmul_sweep.classroom.syntax import places_of
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
@@ -359,10 +359,13 @@ class Bench:
         return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
-    def cuts(self) -> bool:
-        """Whether tensor cores get floats as they are, of which they ignore the lower bits."""
-        converts = re.search(r"_to_tf32\b|\bcvt\.\w+\.tf32", self.program.code)
-        return self.rounds_to == "tf32" and not converts
+    def beside(self) -> Iterator[str]:
+        """What is to be said of a kernel that is right."""
+        lengths = [p.name for p in self.signature.parameters if ROW_LENGTH & {*words_of(p.name)}]
+        if vain := " and ".join(filter(self.program.kernel.leaves, lengths)):
+            yield f"it never uses {vain}, and is right only where rows are as long as in a trial"
+        if self.rounds_to == "tf32" and not re.search(r"_to_tf32\b|\.tf32\.f32", self.program.code):
+            yield "mma cuts the lower bits of floats to tf32: round by __float_to_tf32 or cvt.rna"
 
     @property
     def rounding(self) -> float:

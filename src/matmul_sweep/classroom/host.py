@@ -301,12 +301,12 @@ class Host:
         """The members of the object of which a call has the function, as its caller has them."""
         function = call.child_by_field_name("function") if call else None
         of = function.child_by_field_name("argument") if function else None
-        if struct := self.source.structs.get(syntax.part(of, "type", self.text)) if of else None:
+        if of and (struct := self.source.structs.get(syntax.part(of, "type", self.text))):
             values = self.list_of(of.child_by_field_name("value"))
             return {one.name: value for one, value in zip(struct.members, values, strict=False)}
-        reach = re.compile(rf"{re.escape(text_of(of, self.text) or '-')}(?:\.|->)(\w+)")
-        known = ((reach.fullmatch(name), value) for name, value in self.members.items())
-        return {found[1]: value for found, value in known if found}
+        reach = rf"{re.escape(text_of(of, self.text))}(\.|->)"
+        return {re.sub(reach, "", name, count=1): value for name, value in self.members.items()
+                if of and re.match(reach, name)}  # fmt: skip
 
     def made_small(self, function: Node) -> dict[str, str]:
         """The values of a function's own template that were made small as the kernel's are."""

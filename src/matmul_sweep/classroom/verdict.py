@@ -97,9 +97,6 @@ NO_SUMS = "adds up no products of elements"
 WRONG_EVERYWHERE = "it is wrong at every shape that was tried"
 BY_ORDER = "C has the right values in the order in which the CPU runs the threads"
 RIGHT_AT_OWN = "it is right at the size that its program has"
-CUT_TO_TF32 = (
-    "mma takes floats as tf32, whose lower bits it cuts: round by __float_to_tf32 or cvt.rna"
-)
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 AS_CARD = {"__CUDA_ARCH__": 800}  # the architecture whose instructions the CPU has
 FEW = 8  # small shapes, which show whether a kernel needs zeros in C
@@ -204,8 +201,8 @@ def verdict_on(verdict: Verdict) -> Verdict:
     program = verdict.program
     try:
         found = on_card(verdict)
-        cut = CUT_TO_TF32 if found.bench and found.bench.cuts and found.status == CORRECT else ""
-        return replace(found, remark="; ".join(filter(None, (found.remark, cut))))
+        beside = found.bench.beside if found.bench and found.status == CORRECT else ()
+        return replace(found, remark="; ".join(filter(None, (found.remark, *beside))))
     except UserError as error:
         settings = {**program.source.settings, **verdict.given}
         raise of_one(error, program.source, program.kernel, settings) from None
