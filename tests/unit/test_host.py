@@ -16,7 +16,7 @@ SQUARE, ANY = KERNEL.format(numbers="int n"), KERNEL.format(numbers="int m, int 
 TEMPLATE = f"template <int T> {SQUARE}"
 CEIL = "int ceil(int a, int b) { return (a + b - 1) / b; }\n"
 OTHER = SQUARE.replace("f(", "g(")
-OBJECT = "struct Go { int t; dim3 g; void run(int n) { f<<<g, t>>>(0, 0, 0, n); } };\n"
+OBJECT = "struct Go { int t; dim3 g; void run(int n) { f<<<g, this->t>>>(0, 0, 0, n); } };\n"
 GO = "void go(float* a, float* b, float* c, int m, int n, int k) "
 
 

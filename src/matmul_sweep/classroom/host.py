@@ -303,10 +303,11 @@ class Host:
         of = function.child_by_field_name("argument") if function else None
         if of and (struct := self.source.structs.get(syntax.part(of, "type", self.text))):
             values = self.list_of(of.child_by_field_name("value"))
-            return {one.name: value for one, value in zip(struct.members, values, strict=False)}
-        reach = rf"{re.escape(text_of(of, self.text))}(\.|->)"
-        return {re.sub(reach, "", name, count=1): value for name, value in self.members.items()
-                if of and re.match(reach, name)}  # fmt: skip
+            names = (f"this->{one.name}" for one in struct.members)
+            return dict(zip(names, values, strict=False))
+        own = Frame()
+        copy_members(self.frames[-1], text_of(of, self.text), own, "this")
+        return own.variables
 
     def made_small(self, function: Node) -> dict[str, str]:
         """The values of a function's own template that were made small as the kernel's are."""
@@ -530,8 +531,9 @@ class Host:
     def named(self, name: str) -> Value:
         frame = self.frames[-1] if self.frames else Frame(scope=self.kernel.scope)
         last = name.split("::")[-1]
-        if name in frame.variables:
-            return frame.variables[name]
+        for own in (name, f"this->{name}"):
+            if own in frame.variables:
+                return frame.variables[own]
         if last in self.sizes:
             return self.sizes[last]
         names = (scope + name for scope in syntax.scopes(frame.scope))
