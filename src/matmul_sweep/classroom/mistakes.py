@@ -402,9 +402,8 @@ class Teller:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
         if missing.any():
-            what = (
-                f"no thread writes {'any element' if missing.all() else described(missing)} of {c}"
-            )
+            which = described(missing).replace("all elements", "any element")
+            what = f"no thread writes {which} of {c}"
             if self.program.signature.operation.symmetric and is_triangle(missing):
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)
