@@ -218,7 +218,8 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         + "void go(int m, int n, int k, int t) { f<<<1, t>>>(0, 0, 0, m, n, k); }", "block=8",
         "f is correct(?s:.*)One block of 8×1 threads, because"),
     "a C that every thread computes": (
-        BY_ONE_THREAD, "block=8", "f is not correct: race(?s:.*)In all: C has the right values in"),
+        BY_ONE_THREAD, "block=8",
+        "f is not correct: race(?s:.*)write the same(?s:.*)In all: C has the right values in"),
     "a C that the kernel clears": (
         kernel(k="n + 1").replace("float sum = 0", "C[i * n + j] = 0").replace("sum +=",
         "C[i * n + j] +=").replace("C[i * n + j] = sum;", ""), "",
@@ -615,7 +616,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "f is correct as its program launches it"),
     "a grid of literals that is too small": (
         kernel() + OWN_SIZES.replace("n = 16", "n = 24"), "", "f is not correct: grid too small"),
-    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)32x128x128 is M_GLOBAL = 32"),
+    "extents of fragments": (IN_MACROS, "", "f is correct(?s:.*)mma cuts the lower bits"),
     "one instruction without a loop": (
         TF32.replace("for (int p = 0; p < k; p += 8)", "int p = 0;").split("void go")[0]
         + "void go(float* A, float* B, float* C) { f<<<1, 32>>>(A, B, C, 16, 16, 8); }\n"
@@ -637,7 +638,7 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         "shared=256", "f is correct"),
     "lengths of columns": (rectangular(
         parameters=f"{SHAPE}, int lda, int ldb, int ldc", a="A[i + p * lda]", b="B[p + j * ldb]",
-        c="C[i + j * ldc]"), "", r"f is correct(?s:.*)\(order=columns\)"),
+        c="C[i + j * m]"), "", r"f is correct(?s:.*)\(order=columns\)(?s:.*)it never uses ldc"),
     "said to be by columns": (rectangular(**BY_COLUMNS), "order=columns",
                               "f is correct(?!(?s:.*)order=)"),
     "a C that is taken for a vector": (kernel(c="C[i]"), "", "f is not correct"),
@@ -679,8 +680,8 @@ int main(int argc, char** argv) { int n = argc > 1 ? atoi(argv[1]) : 4096;
         a="A[i * ldb + p]", b="t_B[p * ldc + j]", c="C[i * ldc + j]", m="lda", n="ldc", k="ldb"),
         "", r"f is correct(?s:.*)\(m=lda n=ldc k=ldb\)"),
     "a part that the file leaves out": (
-        f"#ifndef FAST\n#define FAST 0\n#endif\n#if FAST\n{kernel()}#endif\n", "",
-        "does not compile: line 4: it leaves f out; if another file .* instance FAST=16"),
+        f"#ifndef FAST\n#define FAST 0\n#endif\n#if defined(FAST) && FAST\n{kernel()}#endif\n", "",
+        "does not compile: line 4: it leaves f out; if another file .* instance FAST=1\n"),
     "square products by columns, of which one has a name for the place in C": (
         "".join(kernel(a="A[i + p * n]", b="B[p + j * n]", c=c, name=name) for name, c in (
             ("f", "C[i + j * n]"), ("g", "int at = i + j * n; C[at]"))), "",
@@ -748,6 +749,14 @@ VERDICTS |= {
         rectangular() + "#define M 256\n#define K 512\n#define N 256\nvoid go(float* A, float* B, "
         "float* C) { dim3 g((N + 15) / 16, (M + 15) / 16), b(16, 16); f<<<g, b>>>(A, B, C, M, K, N)"
         "; }", "", "f is not correct: sizes exchanged(?s:.*)passes M, K, N for m, n, k"),
+    "numbers in another order, with a grid that cannot be read": (
+        rectangular() + "void go(float* A, float* B, float* C, int M, int N, int K) { dim3 g = pick"
+        "(M); f<<<g, dim3(16, 16)>>>(A, B, C, M, K, N); }", "",
+        "f is correct if launched as guessed(?s:.*)passes M, K, N for m, n, k"),
+    "a grid for the turned C of one size": (
+        rectangular() + "void go(float* A, int m, int n, int k, dim3 g) { f<<<g, dim3(16, 16)>>>(A,"
+        " A, A, m, n, k); }\nint main() { int M = 300, N = 200, K = 100; go(0, M, N, K, dim3(M / 16"
+        " + 1, N / 16 + 1)); }", "", "f is not correct: grid exchanged"),
     "a block as large as C": (
         kernel().replace("    if (i >= n || j >= n) return;", "") + "void go(float* A, float* B, "
         "float* C) { int n = 4; f<<<n / n, dim3(n, n)>>>(A, B, C, n); }", "",
@@ -768,7 +777,7 @@ VERDICTS |= {
         + "void go(float* A, float* B, float* C, int n) "
         "{ f<1><<<dim3(n / 8 + 1, n / 8 + 1), dim3(8, 8)>>>(A, B, C, n); }", "", "f is correct"),
     "a condition of C++20": (
-        "template <int S> requires (S > 1)\n" + kernel(), "", "it is C\\+\\+20, and a trial reads"),
+        "template <int S> requires (S > 1)\n" + kernel(), "", "needs nvcc -std=c\\+\\+20, and"),
     "sizes that a macro of the program pads": (
         "#define PAD(x, y) ((x) % (y) ? ((x) / (y) + 1) * (y) : (x))\n" + kernel().replace(
         "if (i >= n || j >= n) return;", "") + "template <int T = 8> void go(float* A, float* B, "

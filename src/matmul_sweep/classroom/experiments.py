@@ -30,7 +30,7 @@ from matmul_sweep.classroom.launching import (
     Launch,
 )
 from matmul_sweep.classroom.program import Program
-from matmul_sweep.classroom.signature import Signature, small_sizes
+from matmul_sweep.classroom.signature import ROW_LENGTH, Signature, small_sizes, words_of
 from matmul_sweep.classroom.syntax import places_of
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
@@ -359,6 +359,15 @@ class Bench:
         return str(found[found.lastindex or 0]) if found and floats else ""
 
     @property
+    def beside(self) -> Iterator[str]:
+        """What is to be said of a kernel that is right."""
+        lengths = [p.name for p in self.signature.parameters if ROW_LENGTH & {*words_of(p.name)}]
+        if vain := " and ".join(filter(self.program.kernel.leaves, lengths)):
+            yield f"it never uses {vain}, and is right only where rows are as long as in a trial"
+        if self.rounds_to == "tf32" and not re.search(r"_to_tf32\b|\.tf32\.f32", self.program.code):
+            yield "mma cuts the lower bits of floats to tf32: round by __float_to_tf32 or cvt.rna"
+
+    @property
     def rounding(self) -> float:
         """By what sums in C's own 16 bits are off, or those of the kernel's arithmetic in the bits
         of A and B."""
@@ -629,10 +638,10 @@ class Bench:
         bench = replace(self, launch=replace(self.launch, mended=cut))
         guess = self.launch.blocks or "grid" in self.launch.guessed
         for run in (run for run in runs if run.sampled and not guess):
-            if self.launch.at(run.shape) != bench.launch.at(run.shape):
-                yield replace(bench.run(run.shape), launched=run.launched)
-            elif run.shape.operations < MOST and not self.covers(run.shape):
+            if run.shape.operations < MOST and not self.covers(run.shape):
                 yield self.run(run.shape, run.launched.grid, whole=True)
+            elif self.launch.at(run.shape) != bench.launch.at(run.shape):
+                yield replace(bench.run(run.shape), launched=run.launched)
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""

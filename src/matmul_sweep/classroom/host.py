@@ -263,6 +263,8 @@ class Host:
         holders = syntax.template_parameters(template, self.text)
         caller = next(syntax.around(call, "function_definition"), None) if call else None
         constants, arrived = self.source.constants_of(caller), self.arrival(call, caller)
+        self.frames = [arrived or Frame(scope=scope)]
+        frame.variables |= self.members_at(call)
         self.frames = [Frame(scope=scope)]
         given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
         values = texts(given, self.text) if given else self.source.instantiations.get(name, ())
@@ -294,6 +296,18 @@ class Host:
             if arrived and own:
                 copy_members(arrived, text.lstrip("&"), frame, own)
         return frame
+
+    def members_at(self, call: Node | None) -> dict[str, Value]:
+        """The members of the object of which a call has the function, as its caller has them."""
+        function = call.child_by_field_name("function") if call else None
+        of = function.child_by_field_name("argument") if function else None
+        if of and (struct := self.source.structs.get(syntax.part(of, "type", self.text))):
+            values = self.list_of(of.child_by_field_name("value"))
+            names = (f"this->{one.name}" for one in struct.members)
+            return dict(zip(names, values, strict=False))
+        own = Frame()
+        copy_members(self.frames[-1], text_of(of, self.text), own, "this")
+        return own.variables
 
     def made_small(self, function: Node) -> dict[str, str]:
         """The values of a function's own template that were made small as the kernel's are."""
@@ -517,8 +531,9 @@ class Host:
     def named(self, name: str) -> Value:
         frame = self.frames[-1] if self.frames else Frame(scope=self.kernel.scope)
         last = name.split("::")[-1]
-        if name in frame.variables:
-            return frame.variables[name]
+        for own in (name, f"this->{name}"):
+            if own in frame.variables:
+                return frame.variables[own]
         if last in self.sizes:
             return self.sizes[last]
         names = (scope + name for scope in syntax.scopes(frame.scope))
@@ -661,8 +676,9 @@ class Host:
 
     def called(self, node: Node, text: str) -> str:
         """The name of the function that is called, without its namespace and template."""
-        name = syntax.part(node, "function", text).lstrip("( ")
-        return re.split(r"[<(]", name)[0].strip().split("::")[-1].split(".")[-1].split("->")[-1]
+        of = node.child_by_field_name("function")
+        own = of.child_by_field_name("field") if of else None  # of an object
+        return re.split(r"[<(]", text_of(own or of, text).lstrip("( "))[0].strip().split("::")[-1]
 
     def value_call_expression(self, node: Node) -> Value:
         name, arguments = self.called(node, self.text), node.child_by_field_name("arguments")

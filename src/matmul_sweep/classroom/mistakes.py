@@ -271,8 +271,11 @@ class Teller:
         did = "wrote" if first == "write" else "read"
         of = "another block" if finding["blocks_ago"] else "the same block"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
-        cure = self.cure_of_race(finding)
-        return self.made("race", line, f"{what} (line {other})" if other else what, cure)
+        what += f" (line {other})" if other else ""
+        run, cure = self.run, self.cure_of_race(finding)
+        if first == second and line == other and run.result.ended and not run.wrong.any():
+            what += "; C is right, as both seem to write the same: harmless, but work done twice"
+        return self.made("race", line, what, cure)
 
     def cure_of_race(self, finding: Mapping[str, Any]) -> str:
         """Who should write an element, by what its writers have in common."""
@@ -399,7 +402,8 @@ class Teller:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
         if missing.any():
-            what = f"no thread writes {described(missing)} of {c}"
+            which = described(missing).replace("all elements", "any element")
+            what = f"no thread writes {which} of {c}"
             if self.program.signature.operation.symmetric and is_triangle(missing):
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)

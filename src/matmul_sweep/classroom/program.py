@@ -336,7 +336,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = UNDECLARED.search(message)
     if re.search(r"\b(?:requires|concept|consteval)\b", source.line(line)):
-        message += "; it is C++20, and a trial reads C++17"
+        message += "; it needs nvcc -std=c++20, and a trial compiles C++17"
     if undeclared and (gone := GONE.fullmatch(undeclared[1])):
         takes = TAKES.get(gone[0], "value, delta" if "shfl" in gone[0] else "condition")
         message = f"{gone[0]} is gone since sm_70: write {gone[0]}_sync(0xffffffff, {takes})"
@@ -355,7 +355,8 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     unknown = [one for one in unknown if one.isupper() and not NO_NUMBER.search(one)
                and not (one in given or source.fixes(one))]  # fmt: skip
     if names := dict.fromkeys(unknown):
-        said = " ".join(f"{name}={32 if 'WARP' in name else 16}" for name in names)
+        usual = 1 if "def" in tested else 16  # of a switch, as in `#ifdef GPU`
+        said = " ".join(f"{name}={32 if 'WARP' in name else usual}" for name in names)
         message += f"; if another file or the program's build has it, say for instance {said}"
     said = f"line {line} does not compile: {message}"
     if OF_VALUE.search(message):

@@ -16,6 +16,7 @@ from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.file_launch import FileLaunch, passed
 from matmul_sweep.classroom.launching import EVERYTHING, Launch, striding_blocks
 from matmul_sweep.classroom.mistakes import CURES, PATTERN, Mistake, Teller
+from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 MOST_RUNS = 6  # of those that went wrong, all of which have to be mended
@@ -187,18 +188,28 @@ def mends(bench: Bench) -> Iterator[Mend]:
         yield relaunched(bench, "too little shared memory", roomy)
 
 
-def by_names(bench: Bench, program: FileLaunch) -> Iterator[Mend]:
-    """The launch with the sizes that have the names of the kernel's own, in another order."""
-    sizes = [(text, one) for one, text, _ in passed(bench.signature, program.own)
+def sizes_exchanged(
+    signature: Signature, program: FileLaunch
+) -> tuple[tuple[tuple[str, str], ...], str]:
+    """The roles of a launch's sizes by the names that they have of the kernel's own, if that is
+    another order, and in words; or nothing."""
+    sizes = [(text, one) for one, text, _ in passed(signature, program.own)
              if one.role in ("m", "n", "k")]  # fmt: skip
     named = {one.name.lower(): one.role for _, one in sizes}
     roles = tuple((text, named.get(text.lower(), role)) for text, role in program.roles)
-    if roles != program.roles and {text.lower() for text, _ in sizes} == named.keys():
-        given, wanted = ", ".join(text for text, _ in sizes), ", ".join(p.name for _, p in sizes)
+    if roles == program.roles or {text.lower() for text, _ in sizes} != named.keys():
+        return (), ""
+    given, wanted = ", ".join(text for text, _ in sizes), ", ".join(p.name for _, p in sizes)
+    return roles, f"the program passes {given} for {wanted}"
+
+
+def by_names(bench: Bench, program: FileLaunch) -> Iterator[Mend]:
+    """The launch with the sizes in the order of their names."""
+    roles, told = sizes_exchanged(bench.signature, program)
+    if told:
         line, where = program.place(program.own.lines[0])
         launch = replace(bench.launch, program=replace(program, roles=roles, read={}))
-        kind, told = "sizes exchanged", f"the program passes {given} for {wanted}"
-        other = replace(bench, launch=launch)
+        other, kind = replace(bench, launch=launch), "sizes exchanged"
         yield Mend(kind, line, other, lambda *_: told, CURES[kind], where)
 
 

@@ -116,7 +116,7 @@ class Source:
         """The function around the first launch of each kernel that the file launches; or one that
         names it otherwise, and may launch it through a variable or another function."""
         found = syntax.launchers(self.tree, self.text)
-        code = {one: text_of(one, self.bare) for one in self.functions}
+        code = {one: part(one, "body", self.bare) for one in self.functions}
         host = sorted(code, key=lambda one: "<<<" not in code[one])
         naming = ((name, one) for name in self.kernels for one in host
                   if stand_ins(self, name).search(code[one]))  # fmt: skip

@@ -66,6 +66,7 @@ from matmul_sweep.classroom.relaunching import (
     is_exact,
     mistake_of_launch,
     refused_at_own,
+    sizes_exchanged,
     turned_grid,
 )
 from matmul_sweep.classroom.signature import (
@@ -199,7 +200,9 @@ def verdict_on(verdict: Verdict) -> Verdict:
     """The verdict after compiling and running. Raises UserError with what has to be asked."""
     program = verdict.program
     try:
-        return on_card(verdict)
+        found = on_card(verdict)
+        beside = found.bench.beside if found.bench and found.status == CORRECT else ()
+        return replace(found, remark="; ".join(filter(None, (found.remark, *beside))))
     except UserError as error:
         settings = {**program.source.settings, **verdict.given}
         raise of_one(error, program.source, program.kernel, settings) from None
@@ -689,7 +692,9 @@ def covered(bench: Bench) -> str:
     launch, program = bench.launch, bench.launch.program
     if bench.guesses_launch:
         example = "block=16x16 grid='(n+15)/16,(m+15)/16'"
-        return f"compare its launch with that below, or say it, for instance {example}"
+        said = f"compare its launch with that below, or say it, for instance {example}"
+        told = sizes_exchanged(bench.signature, program)[1] if program else ""
+        return f"{said}; {told}" if told else said
     if program is None and launch.tile == (1, EVERYTHING) and launch.most[1] < EVERYTHING:
         return f"a block has a row of C, which has at most {launch.most[1]} columns here"
     if program is None or not program.constant or program.own_shape or bench.signature.fixed:
