@@ -460,6 +460,11 @@ void go(float* A, float* B, float* C, int n)
         + kernel().replace("sum += float(A[i * n + p]) * float(B[p * n + j]);",
         "for (int t = 0; t < 1; t += 1) {\nadd(&sum, &A[i * n + p], B[i * n + j]); }"), "",
         "f is not correct: wrong(?!(?s:.*)t is of int)"),
+    "two constants of one value, of which one is passed": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "#define ROWS 64\n#define "
+        "COLUMNS 64\nint main() { dim3 g((COLUMNS + 7) / 8, (ROWS + 7) / 8);"
+        "f<<<g, dim3(8, 8)>>>(0, 0, 0, COLUMNS); }", "",
+        "f is correct as its program launches it(?s:.*)right where n is a multiple of 8"),
     "a side that a function of the program pads": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int"
         " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 > 0); n = t * 8; return n; }"
