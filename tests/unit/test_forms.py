@@ -217,6 +217,10 @@ int main() { dim3 block(8, 8), grid = (8, 8); go(grid, block, 64); }""", "", "co
         BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += blockDim.x")
         + "void go(int m, int n, int k, int t) { f<<<1, t>>>(0, 0, 0, m, n, k); }", "block=8",
         "f is correct(?s:.*)One block of 8×1 threads, because"),
+    "one block, as the program launches it": (
+        BY_ONE_THREAD.replace("i = 0", "i = threadIdx.x").replace("i++", "i += blockDim.x")
+        + "void go(int m, int n, int k) { f<<<1, 8>>>(0, 0, 0, m, n, k); }", "",
+        r"f is correct(?s:.*)as in line \d+\."),
     "a C that every thread computes": (
         BY_ONE_THREAD, "block=8",
         "f is not correct: race(?s:.*)write the same(?s:.*)In all: C has the right values in"),
@@ -460,6 +464,15 @@ void go(float* A, float* B, float* C, int n)
         + kernel().replace("sum += float(A[i * n + p]) * float(B[p * n + j]);",
         "for (int t = 0; t < 1; t += 1) {\nadd(&sum, &A[i * n + p], B[i * n + j]); }"), "",
         "f is not correct: wrong(?!(?s:.*)t is of int)"),
+    "two constants of one value, of which one is passed": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "#define ROWS 64\n#define "
+        "COLUMNS 64\nint main() { dim3 g((COLUMNS + 7) / 8, (ROWS + 7) / 8);"
+        "f<<<g, dim3(8, 8)>>>(0, 0, 0, COLUMNS); }", "",
+        "f is correct as its program launches it(?s:.*)right where n is a multiple of 8"),
+    "a grid that is rounded down beyond its program's size": (
+        kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int main() { int n = 65536;"
+        "f<<<dim3(n / 32, n / 32), dim3(32, 32)>>>(0, 0, 0, n); }",
+        "", "f is correct as its program launches it(?s:.*)to (?!257)(?s:.*)grid too small"),
     "a side that a function of the program pads": (
         kernel().replace("    if (i >= n || j >= n) return;\n", "") + "int side(int* a, int x, int"
         " y) { int n = x; if (y > x) n = y; int t = n / 8 + (n % 8 > 0); n = t * 8; return n; }"

@@ -128,7 +128,17 @@ class FileLaunch:
             if sizes.setdefault(text, value) != value:
                 return None
         found = Host(self.source, self.kernel, sizes).launch()
+        if found and (sides := self.like(sizes)):
+            other = Host(self.source, self.kernel, sizes | sides).launch()
+            found = other if other and other.block == found.block else found
         return found if found and found.template == self.own.template else None
+
+    def like(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Other constants of the value that the program has for a square's size: its other side."""
+        names = self.source.names
+        values = {names[text] for text in sizes if text in names} if self.signature.square else ()
+        return {name: next(iter(sizes.values())) for name, value in names.items()
+                if value in values and name not in sizes and self.kernel.leaves(name)}  # fmt: skip
 
     @property
     def function(self) -> Node | None:

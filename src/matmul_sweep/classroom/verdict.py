@@ -537,10 +537,12 @@ def certain(verdict: Verdict) -> Verdict:
         others = mistakes[1:] if refused.what == mistakes[0].what else mistakes
         return replace(verdict, mistakes=(refused, *others), rule="")
     if fine:
+        found, _ = conditions({**verdict.shapes}, bench)
         return replace(
             verdict, status=CORRECT, mistakes=(), picture=None,
             shapes={shape: fine for shape, fine in sorted(
-                verdict.shapes.items(), key=lambda one: math.prod(one[0].dimensions)) if fine},
+                verdict.shapes.items(), key=lambda one: math.prod(one[0].dimensions))
+                if fine is True or (fine and fit(shape, found))},
             rule=verdict.rule or RIGHT_AT_OWN,
             remark=f"elsewhere it is wrong: {other}",
         )  # fmt: skip

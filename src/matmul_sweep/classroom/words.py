@@ -213,7 +213,8 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     origin = "not as in the file" if there else "no launch in the file"
     if launch.program:
         origin = f"as in line {launch.program.own.lines[0]}{launch.program.of}"
-        origin += ", with a guessed grid, because its own is not known at this shape" * (not known)
+        guess = not known and "blockIdx" in verdict.program.code
+        origin += ", with a guessed grid, because its own is not known at this shape" * guess
     guessed = guesses(verdict)
     guessed = f"; guessed, which a setting can correct: {guessed}" if guessed else ""
     yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}{guessed}."
